@@ -1,0 +1,38 @@
+"""Each point has its own draws: a function of (seed, content) and of nothing else (design invariant 1).
+
+A point's key is a keyed hash of its decoded pixels or samples; a counter-based generator (Philox) turns
+the key into uniform numbers. Draw i is the i-th row of the stream, so the draws for n' < n are the first
+n' of those for n, whatever the batch, the file, the process or the device.
+"""
+
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+Keys = NDArray[np.uint64]  # (batch, 2): a 128-bit Philox key a point
+Uniforms = NDArray[np.float64]
+
+
+def content_key(x: NDArray[np.generic], seed: int) -> NDArray[np.uint64]:
+    """The 128-bit key of one decoded input under a seed."""
+    digest = blake2b(digest_size=16, key=seed.to_bytes(16, "little", signed=True))
+    digest.update(f"{x.dtype.str}{x.shape}".encode())  # a 2x3 image and a 3x2 image may hold the same bytes
+    digest.update(np.ascontiguousarray(x).data)
+    return np.frombuffer(digest.digest(), dtype="<u8").astype(np.uint64)
+
+
+def content_keys(xs: "list[NDArray[np.generic]] | NDArray[np.generic]", seed: int) -> Keys:
+    """Keys of a batch: (batch, 2)."""
+    return np.stack([content_key(x, seed) for x in xs]) if len(xs) else np.empty((0, 2), np.uint64)
+
+
+def uniforms(keys: Keys, n: int, size: int) -> Uniforms:
+    """Uniform numbers in [0, 1), `size` for each of n draws of each point: (batch, n, size)."""
+    rows = [np.random.Generator(np.random.Philox(key=key)).random((n, size)) for key in keys]
+    return np.stack(rows) if rows else np.empty((0, n, size))
+
+
+def integers(u: Uniforms, low: int, high: int) -> NDArray[np.int64]:
+    """Uniform integers in {low, ..., high}, both ends included, from uniform numbers."""
+    return np.floor(u * (high - low + 1)).astype(np.int64) + low

@@ -1,0 +1,96 @@
+"""M: the model that learns how in-distribution data behaves under G.
+
+`encode` gives the features of any image; `decode` answers from the features of x and of g(x): which g was
+applied (AVT: pair of features; or g(x) alone), or which class it shows (a classifier, for Eq. 3).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from idecode_core.errors import SettingError
+from idecode_core.models.backbones import Compact, ResNet, WideResNet
+
+LOG_VARIANCE_SCALE = 1000.0  # AVT divides the log-variance head by this
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Everything needed to rebuild M; saved with its weights."""
+
+    backbone: Literal["resnet34", "resnet18", "wrn-40-2", "compact"]
+    outputs: int
+    pair: bool = False
+    """Decode from the features of (x, g(x)), as AVT does, or of g(x) alone."""
+    hidden: int = 0
+    """Width of a hidden layer in the head; 0 for a linear head."""
+    variance: bool = False
+    """A second head for the log-variance of predicted parameters (Gaussian NLL)."""
+    widths: tuple[int, ...] = (64, 256, 256)
+    """Channels of the compact backbone's groups."""
+    mean: tuple[float, ...] = (0.4914, 0.4822, 0.4465)
+    std: tuple[float, ...] = (0.247, 0.2435, 0.2616)
+
+
+def build_backbone(config: ModelConfig) -> nn.Module:
+    if config.backbone == "resnet34":
+        return ResNet((3, 4, 6, 3))
+    if config.backbone == "resnet18":
+        return ResNet((2, 2, 2, 2))
+    if config.backbone == "wrn-40-2":
+        return WideResNet(40, 2)
+    if config.backbone == "compact":
+        return Compact(config.widths)
+    raise SettingError(
+        f"Unknown backbone {config.backbone!r}: expected resnet34, resnet18, wrn-40-2 or compact; correct the config."
+    )
+
+
+class Equivariant(nn.Module):
+    """M: backbone, optional pairing, head. Images come in as floats in [0, 1]; normalisation is part of M."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = build_backbone(config)
+        self.register_buffer("mean", torch.tensor(config.mean).view(1, -1, 1, 1))
+        self.register_buffer("std", torch.tensor(config.std).view(1, -1, 1, 1))
+        features = int(self.backbone.out_features) * (2 if config.pair else 1)  # type: ignore[call-overload]
+        self.head = self._head(features, config.outputs)
+        if config.variance:
+            self.variance_head = self._head(features, config.outputs)
+
+    def _head(self, features: int, outputs: int) -> nn.Module:
+        if self.config.hidden:
+            return nn.Sequential(
+                nn.Linear(features, self.config.hidden), nn.ReLU(), nn.Linear(self.config.hidden, outputs)
+            )
+        return nn.Linear(features, outputs)
+
+    def normalise(self, x: Tensor) -> Tensor:
+        normalised: Tensor = (x - self.mean) / self.std
+        return normalised.contiguous(memory_format=torch.channels_last)
+
+    def encode(self, x: Tensor) -> Tensor:
+        """x (batch, 3, h, w) in [0, 1] -> features (batch, d)."""
+        features: Tensor = self.backbone(self.normalise(x))
+        return features
+
+    def decode(self, z: Tensor | None, z_g: Tensor) -> Tensor:
+        """Features of x (batch, d) and of its variants (batch, m, d) -> predictions (batch, m, outputs)."""
+        prediction: Tensor = self.head(self._joint(z, z_g))
+        return prediction
+
+    def decode_log_variance(self, z: Tensor | None, z_g: Tensor) -> Tensor:
+        """The predicted log-variance of each parameter (batch, m, outputs), for training."""
+        log_variance: Tensor = self.variance_head(self._joint(z, z_g)) / LOG_VARIANCE_SCALE
+        return log_variance
+
+    def _joint(self, z: Tensor | None, z_g: Tensor) -> Tensor:
+        if not self.config.pair:
+            return z_g
+        if z is None:
+            raise SettingError("This model compares x with g(x): expected features of x, got none; encode x first.")
+        return torch.cat([z[:, None].expand(-1, z_g.shape[1], -1), z_g], dim=-1)  # (batch, m, 2d)

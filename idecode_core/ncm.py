@@ -1,0 +1,82 @@
+"""Base NCMs: A(X_tr, x; g) = Error(M, x, g) = L[M(g(x)), g'M(x)] (Eq. 2). Larger means stranger.
+
+Each takes the model's predictions on the variants g(x), (batch, m, outputs), and what they are held against:
+either the transform that was applied (g' answers g) or the prediction on x itself (g' is the identity, Eq. 3).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy as torch_cross_entropy
+from torch.nn.functional import log_softmax, softmax
+
+
+def parameter_error(prediction: Tensor, target: Tensor) -> Tensor:
+    """||M(g(x)) - g||^2, as the mean over the normalised parameters: (batch, m, p) twice -> (batch, m)."""
+    return (prediction - target).square().mean(dim=-1)
+
+
+def cross_entropy(prediction: Tensor, target: Tensor) -> Tensor:
+    """CrossEntropy(M(g(x)), g): logits (batch, m, classes), classes (batch, m) -> (batch, m)."""
+    loss = torch_cross_entropy(prediction.flatten(0, 1), target.flatten(0, 1), reduction="none")
+    return loss.view(target.shape)
+
+
+def invariance(prediction: Tensor, reference: Tensor) -> Tensor:
+    """||M(g(x)) - M(x)||^2 on softmax outputs (Eq. 3): logits (batch, m, c), (batch, c) -> (batch, m)."""
+    return (softmax(prediction, dim=-1) - softmax(reference, dim=-1)[:, None]).square().sum(dim=-1)
+
+
+def kl_divergence(prediction: Tensor, reference: Tensor) -> Tensor:
+    """KL(M(x) || M(g(x))), the loss that the paper found to be poor: near zero for two flat predictions as well."""
+    log_p, log_q = log_softmax(reference, dim=-1)[:, None], log_softmax(prediction, dim=-1)
+    return (log_p.exp() * (log_p - log_q)).sum(dim=-1)
+
+
+def argmax_disagreement(prediction: Tensor, reference: Tensor) -> Tensor:
+    """1 if M(g(x)) names another class than M(x), else 0: the released audio code. Ties massively."""
+    return (prediction.argmax(dim=-1) != reference.argmax(dim=-1)[:, None]).to(prediction.dtype)
+
+
+def label_cross_entropy(prediction: Tensor, reference: Tensor) -> Tensor:
+    """-log M(g(x))[argmax M(x)]: Eq. 2 with cross-entropy and the label that M gives to x.
+
+    With g = identity this is -log of the maximum softmax probability (SBP), so it sees both an unsure
+    answer and one that changes under g.
+    """
+    label = reference.argmax(dim=-1)[:, None].expand(prediction.shape[:2])
+    return cross_entropy(prediction, label)
+
+
+@dataclass(frozen=True)
+class BaseNCM:
+    """A loss L and what M(g(x)) is held against."""
+
+    loss: Callable[[Tensor, Tensor], Tensor]
+    against: Literal["g", "x"]
+
+    def __call__(self, prediction: Tensor, reference: Tensor | None, target: Tensor) -> Tensor:
+        """(batch, m, outputs), (batch, outputs) or None, targets (batch, m, ...) -> scores (batch, m)."""
+        if self.against == "g":
+            return self.loss(prediction, target.to(prediction.device))
+        assert reference is not None
+        return self.loss(prediction, reference)
+
+
+BASE_NCMS: dict[str, BaseNCM] = {
+    "parameter_error": BaseNCM(parameter_error, "g"),
+    "cross_entropy": BaseNCM(cross_entropy, "g"),
+    "invariance": BaseNCM(invariance, "x"),
+    "kl_divergence": BaseNCM(kl_divergence, "x"),
+    "argmax_disagreement": BaseNCM(argmax_disagreement, "x"),
+    "label_cross_entropy": BaseNCM(label_cross_entropy, "x"),
+}
+
+
+def softmax_baseline(prediction: Tensor) -> Tensor:
+    """SBP (Hendrycks and Gimpel 2017): 1 - max softmax of M(x). Logits (batch, classes) -> (batch,)."""
+    confidence: Tensor = torch.softmax(prediction, dim=-1).amax(dim=-1)
+    return 1 - confidence

@@ -1,0 +1,56 @@
+"""RS: four ranges of rotations, G of the paper's state-of-the-art comparison.
+
+An angle is an integer of [-10, 10], [80, 100], [170, 190] or [260, 280] degrees; the model is asked which
+of the four ranges it came from.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from idecode_core.draws import Keys, integers, uniforms
+from idecode_core.transforms.warp import rotation_matrices, warp
+
+RANGES = 4
+QUARTER_TURN = 90
+
+
+@dataclass(frozen=True)
+class Rotations:
+    """Counter-clockwise rotations about the centre by `90 * range + jitter` degrees.
+
+    per_draw="one" is Algorithm 1: each draw takes one angle from one random range. per_draw="all" is what
+    the released code does: each draw takes one angle from every range and averages the four scores.
+    """
+
+    per_draw: Literal["one", "all"] = "one"
+    jitter: int = 10
+
+    @property
+    def variants(self) -> int:
+        return RANGES if self.per_draw == "all" else 1
+
+    def sample(self, keys: Keys, n: int) -> Tensor:
+        """Angles in degrees: (batch, n * variants), int64."""
+        u = uniforms(keys, n, 2 * self.variants)  # (batch, n, 2 * variants)
+        jitter = integers(u[..., : self.variants], -self.jitter, self.jitter)
+        if self.per_draw == "all":
+            ranges = np.broadcast_to(np.arange(RANGES), jitter.shape)
+        else:
+            ranges = integers(u[..., 1:], 0, RANGES - 1)
+        angles = QUARTER_TURN * ranges + jitter  # (batch, n, variants)
+        return torch.from_numpy(angles.reshape(len(keys), n * self.variants))
+
+    def apply(self, x: Tensor, parameters: Tensor) -> Tensor:
+        """x (batch, c, h, w), angles (batch, m) -> (batch, m, c, h, w)."""
+        return warp(x, rotation_matrices(parameters.to("cpu"), *x.shape[-2:]))
+
+    def target(self, parameters: Tensor) -> Tensor:
+        """The range that each angle lies in: (batch, m), int64 in {0, 1, 2, 3}."""
+        return torch.div(parameters + QUARTER_TURN // 2, QUARTER_TURN, rounding_mode="floor") % RANGES
+
+    def describe(self, parameters: Tensor) -> list[str]:
+        return [f"rotated by {int(angle)} degrees" for angle in parameters]
