@@ -148,11 +148,12 @@ def k_needed(epsilon: float) -> int:
     (100, 20)
     """
     check_epsilon(epsilon)
-    k = max(math.floor(1 / Fraction(epsilon)), 1)
-    while (
-        1 / (k + 1) >= epsilon
-    ):  # exact arithmetic said it is smaller, but the quotient may round up to epsilon
-        k += max(1, k >> 52)
+    # 1/(k+1) is below epsilon in floating point when it rounds to the next smaller number or less, that is when it
+    # lies below the midpoint of the two.
+    midpoint = (Fraction(epsilon) + Fraction(math.nextafter(epsilon, 0.0))) / 2
+    k = max(math.ceil(1 / midpoint) - 1, 1)
+    if 1 / (k + 1) >= epsilon:  # exactly on the midpoint, and rounded up
+        k += 1
     return k
 
 
