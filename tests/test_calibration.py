@@ -1,0 +1,119 @@
+"""Aggregates F, and the immutable calibration."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from idecode_core.calibration import AGGREGATES, LOG_FLOOR, Calibration, aggregate_scores
+from idecode_core.conformal import p_values
+from idecode_core.errors import ScoreError, SettingError
+
+vectors = arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 25)), elements=st.floats(0, 1e6))
+
+
+@given(vectors)
+def test_aggregates_equal_their_plain_python_meaning(score_vectors):
+    by_hand = {
+        "sum": [math.fsum(row) for row in score_vectors],
+        "mean": [math.fsum(row) / len(row) for row in score_vectors],
+        "max": [max(row) for row in score_vectors],
+        "sum_of_logs": [math.fsum(math.log(max(value, LOG_FLOOR)) for value in row) for row in score_vectors],
+    }
+    assert set(AGGREGATES) == set(by_hand)
+    for name, expected in by_hand.items():
+        np.testing.assert_allclose(aggregate_scores(score_vectors, name), expected, rtol=1e-12, atol=1e-9)
+
+
+@given(vectors, st.sampled_from(sorted(AGGREGATES)), st.randoms(use_true_random=False))
+def test_a_batch_is_only_a_batch_to_the_last_bit(score_vectors, name, random):
+    scores = aggregate_scores(score_vectors, name)
+    order = list(range(len(score_vectors)))
+    random.shuffle(order)
+    assert np.array_equal(aggregate_scores(score_vectors[order], name), scores[order])
+    assert np.array_equal(aggregate_scores(np.asfortranarray(score_vectors), name), scores)
+    alone = [aggregate_scores(row[None], name)[0] for row in score_vectors]
+    assert np.array_equal(alone, scores)
+
+
+def test_the_default_aggregate_is_the_sum():
+    assert aggregate_scores([[1.0, 2.0]]).tolist() == [3.0]
+
+
+def test_zero_scores_stay_finite_in_the_sum_of_logs():
+    assert aggregate_scores([[0.0, 1.0]], "sum_of_logs")[0] == math.log(LOG_FLOOR)
+
+
+def test_negative_scores_have_no_logarithm():
+    with pytest.raises(ScoreError, match=r"not negative, got -0\.5"):
+        aggregate_scores([[1.0, -0.5]], "sum_of_logs")
+
+
+def test_any_function_of_a_row_can_aggregate():
+    assert aggregate_scores([[1.0, 5.0, 2.0]], lambda v: np.median(v, axis=1)).tolist() == [2.0]
+
+
+def test_aggregates_that_are_none_are_refused():
+    with pytest.raises(SettingError, match="one of sum, mean, max, sum_of_logs"):
+        aggregate_scores([[1.0]], "median")
+    with pytest.raises(SettingError, match="a name or a function, got int"):
+        aggregate_scores([[1.0]], 3)
+    with pytest.raises(ScoreError, match="one score a point"):
+        aggregate_scores(np.ones((4, 3)), lambda v: v.sum(axis=0))
+    with pytest.raises(ScoreError, match="aggregated scores must be finite"):
+        aggregate_scores([[1.0]], lambda v: v.sum(axis=1) * np.nan)
+
+
+def test_every_n_uses_the_first_n_draws():
+    generator = np.random.default_rng(0)
+    stored, test = generator.random((30, 8)), generator.random((5, 8))
+    calibration = Calibration(stored)
+    assert (calibration.k, calibration.n_max, calibration.seed) == (30, 8, 0)
+    for n in range(1, 9):
+        expected = p_values([row[:n].max() for row in stored], [row[:n].max() for row in test])
+        assert np.array_equal(calibration.p_values(test[:, :n], "max"), expected)
+        for epsilon in (0.03, 0.2, 0.5):
+            above = test[:, :n].max(axis=1) > calibration.threshold(n, epsilon, "max")
+            assert np.array_equal(above, expected < epsilon)
+
+
+def test_the_calibration_cannot_be_changed():
+    source = np.ones((3, 2))
+    calibration = Calibration(source, seed=7)
+    source[:] = 99.0
+    assert calibration.score_vectors.max() == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        calibration.score_vectors[0, 0] = 2.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        calibration.seed = 8
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        calibration.score_vectors = source
+
+
+def test_smoothed_p_values_come_with_a_generator():
+    calibration = Calibration(np.ones((9, 1)))
+    assert calibration.p_values([[1.0]]).tolist() == [1.0]
+    smoothed = calibration.p_values(np.ones((500, 1)), smoothed_generator=np.random.default_rng(0))
+    assert 0 < smoothed.min() < 0.05
+    assert 0.95 < smoothed.max() <= 1
+
+
+@pytest.mark.parametrize("bad", [np.ones(3), np.ones((0, 2)), np.ones((2, 0)), [[np.nan]], [[np.inf, 1.0]]])
+def test_score_vectors_that_are_none_are_refused(bad):
+    with pytest.raises(ScoreError, match="calibration score_vectors"):
+        Calibration(bad)
+    with pytest.raises(ScoreError, match="score_vectors"):
+        Calibration(np.ones((3, 2))).p_values(bad)
+
+
+def test_more_draws_than_were_calibrated_are_refused():
+    calibration = Calibration(np.ones((3, 2)))
+    for n in (0, 3):
+        with pytest.raises(SettingError, match=f"between 1 and 2.*got {n}"):
+            calibration.scores(n)
+    with pytest.raises(SettingError, match="got 5"):
+        calibration.p_values(np.ones((1, 5)))
