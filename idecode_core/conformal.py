@@ -39,6 +39,17 @@ def checked_scores(scores: ArrayLike, name: str, ndim: int = 1) -> FloatArray:
     return array
 
 
+def checked_p_values(p_values: ArrayLike, ndim: int = 1) -> FloatArray:
+    """`p_values` as float64; a ScoreError unless they lie in (0, 1], as conformal p-values do."""
+    array = checked_scores(p_values, "p_values", ndim)
+    if array.min() <= 0.0 or array.max() > 1.0:
+        raise ScoreError(
+            f"p_values must lie above 0 and be at most 1, got {array.min():g} to {array.max():g}. "
+            "Did scores come in their place?"
+        )
+    return array
+
+
 def ranks(calibration_scores: ArrayLike, test_scores: ArrayLike) -> IntArray:
     """#{j : calibration score j >= test score}, for each test score; exact with ties.
 
@@ -108,7 +119,7 @@ def flagging_rank(k: int, epsilon: float) -> int:
     >>> flagging_rank(k=99, epsilon=0.05)
     4
     """
-    _check_k(k)
+    check_k(k)
     check_epsilon(epsilon)
     j = max(math.ceil(epsilon * (k + 1)) - 1, 0)
     while (j + 1) / (k + 1) < epsilon:
@@ -137,7 +148,7 @@ def smallest_epsilon(k: int) -> float:
     >>> round(smallest_epsilon(75), 6)
     0.013158
     """
-    _check_k(k)
+    check_k(k)
     return math.nextafter(1 / (k + 1), 1.0)
 
 
@@ -175,7 +186,7 @@ class FalseDetectionLaw:
     epsilon: float
 
     def __post_init__(self) -> None:
-        _check_k(self.k)
+        check_k(self.k)
         check_epsilon(self.epsilon)
 
     @property
@@ -210,6 +221,7 @@ class FalseDetectionLaw:
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
 
-def _check_k(k: int) -> None:
+def check_k(k: int) -> None:
+    """SettingError unless there is at least one calibration point."""
     if k < 1:
         raise SettingError(f"k, the number of calibration points, must be at least 1, got {k}.")

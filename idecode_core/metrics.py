@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from idecode_core.conformal import FloatArray, check_epsilon, checked_scores
+from idecode_core.conformal import FloatArray, check_epsilon, checked_p_values, checked_scores
 from idecode_core.errors import SettingError
 
 
@@ -67,7 +67,7 @@ def false_detection_rate(p_values: ArrayLike, epsilon: float) -> float:
     0.25
     """
     check_epsilon(epsilon)
-    return float(np.mean(checked_scores(p_values, "p_values") < epsilon))
+    return float(np.mean(checked_p_values(p_values) < epsilon))
 
 
 def _labelled(id_scores: ArrayLike, ood_scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
