@@ -1,0 +1,47 @@
+"""iDECODe: out-of-distribution detection with a guarantee (Kaur et al., AAAI 2022).
+
+Conventions, everywhere in this package:
+- larger score = stranger; smaller p-value = stranger;
+- in-distribution (iD) is the positive class;
+- a point is flagged as out of distribution (OOD) when `p < epsilon`, strictly;
+- axes come in the order batch, n (draws), data;
+- a point's draws are a function of (seed, decoded content) and of nothing else.
+
+    from idecode_core import load_detector
+    detector = load_detector("checkpoints/fashion-rotations")
+    detection = detector.detect(["photo.jpg"], n=5, epsilon=0.05)
+    print(detection.p_values, detection.is_ood)
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Public names and where they live. Loaded on first use: conformal statistics need no torch.
+_HOMES = {
+    "p_values": "conformal",
+    "smoothed_p_values": "conformal",
+    "FalseDetectionLaw": "conformal",
+    "Calibration": "calibration",
+    "AGGREGATES": "calibration",
+    "auroc": "metrics",
+    "roc": "metrics",
+    "tnr_at_tpr": "metrics",
+    "false_detection_rate": "metrics",
+    "Detector": "detector",
+    "Detection": "detector",
+    "ImageScorer": "scoring",
+    "load_detector": "checkpoint",
+    "save_detector": "checkpoint",
+    "list_detectors": "checkpoint",
+    "IdecodeError": "errors",
+}
+
+__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"idecode_core.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'idecode_core' has no attribute {name!r}")

@@ -1,0 +1,146 @@
+"""Images in: files, bytes, PIL images or arrays -> uint8 (h, w, 3), or one clear sentence why not."""
+
+import io
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from idecode_core.errors import InputError
+
+MAX_BYTES = 20 * 2**20
+MAX_PIXELS = 50_000_000
+MIN_SIDE = 8
+EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".gif")
+
+Pixels = NDArray[np.uint8]  # (h, w, 3)
+
+
+def read_image(source: Path | str | bytes | Image.Image | NDArray[np.generic], name: str = "") -> Pixels:
+    """Decode anything that shows one picture into uint8 (h, w, 3).
+
+    Grey becomes RGB, transparency is laid on mid-grey, 16-bit is scaled, EXIF rotation is applied.
+    """
+    if isinstance(source, np.ndarray):
+        return _from_array(source, name or "the array")
+    if isinstance(source, Image.Image):
+        return _from_pil(source, name or "the image")
+    if isinstance(source, bytes):
+        data, name = source, name or "the upload"
+    else:
+        path = Path(source)
+        name = name or path.name
+        try:
+            if path.stat().st_size > MAX_BYTES:
+                raise InputError(_too_many_bytes(name, path.stat().st_size))
+            data = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{name}: could not be opened ({error.strerror}); expected an image file.") from error
+    if len(data) > MAX_BYTES:
+        raise InputError(_too_many_bytes(name, len(data)))
+    if not data:
+        raise InputError(f"{name}: is empty; expected an image file. Export or copy it again.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # we have our own limit
+            image = Image.open(io.BytesIO(data))
+    except Image.DecompressionBombError:
+        raise InputError(f"{name}: has more than {MAX_PIXELS // 10**6} megapixels; make it smaller.") from None
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
+        raise InputError(
+            f"{name}: is not an image that can be read; expected PNG, JPEG, WebP, BMP, TIFF or GIF. Check the file."
+        ) from None
+    return _from_pil(image, name)
+
+
+def _too_many_bytes(name: str, size: int) -> str:
+    return f"{name}: has {size / 2**20:.0f} MB; expected at most {MAX_BYTES // 2**20} MB. Make it smaller."
+
+
+def _check_size(width: int, height: int, name: str) -> None:
+    if width * height > MAX_PIXELS:
+        raise InputError(
+            f"{name}: has {width * height / 1e6:.0f} megapixels ({width} x {height}); expected at most "
+            f"{MAX_PIXELS // 10**6}. Make it smaller."
+        )
+    if min(width, height) < MIN_SIDE:
+        raise InputError(
+            f"{name}: is {width} x {height} pixels; expected at least {MIN_SIDE} x {MIN_SIDE}. Use a larger image."
+        )
+
+
+def _from_pil(image: Image.Image, name: str) -> Pixels:
+    _check_size(*image.size, name)
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1:
+        raise InputError(f"{name}: is animated ({frames} frames); expected one still image. Save a single frame.")
+    try:
+        image = ImageOps.exif_transpose(image)
+        if image.mode.startswith("I") or image.mode == "F":
+            return _from_array(np.asarray(image), name)
+        if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+            image = image.convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", image.size, (128, 128, 128, 255)), image)
+        return np.asarray(image.convert("RGB"))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise InputError(
+            f"{name}: is damaged or cut off ({error}); expected a complete image. Export or copy it again."
+        ) from None
+
+
+def _from_array(array: NDArray[np.generic], name: str) -> Pixels:
+    if array.ndim == 2:
+        array = array[..., None]
+    if array.ndim != 3 or array.shape[2] not in (1, 3, 4):
+        raise InputError(
+            f"{name}: has shape {array.shape}; expected (height, width), (height, width, 3) or (height, width, 4)."
+        )
+    _check_size(array.shape[1], array.shape[0], name)
+    if array.dtype == np.uint8:
+        scaled = array
+    elif np.issubdtype(array.dtype, np.integer):  # 16-bit pictures arrive as uint16 or as PIL's int32
+        if array.min() < 0 or array.max() > 65535:
+            raise InputError(f"{name}: has values from {array.min()} to {array.max()}; expected 0 to 65535.")
+        scaled = np.round(array / 257).astype(np.uint8)
+    elif np.issubdtype(array.dtype, np.floating):
+        if not np.isfinite(array).all() or array.min() < 0 or array.max() > 1:
+            raise InputError(f"{name}: is a float image; expected finite values between 0 and 1. Scale it first.")
+        scaled = np.round(array * 255).astype(np.uint8)
+    else:
+        raise InputError(f"{name}: has type {array.dtype}; expected uint8, uint16 or floats in [0, 1].")
+    if scaled.shape[2] == 4:
+        return _from_pil(Image.fromarray(np.ascontiguousarray(scaled), "RGBA"), name)
+    return np.ascontiguousarray(np.broadcast_to(scaled, (*scaled.shape[:2], 3)))
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """From decoded pixels to the model's size: part of the detector, the same for calibration, test and upload.
+
+    The middle square is cut out, then resized with antialiasing. `grey` drops the colour.
+    """
+
+    size: int
+    grey: bool = False
+
+    def __call__(self, pixels: Pixels) -> Pixels:
+        """uint8 (h, w, 3) -> uint8 (size, size, 3)."""
+        h, w = pixels.shape[:2]
+        if (h, w) != (self.size, self.size):
+            side = min(h, w)
+            top, left = (h - side) // 2, (w - side) // 2
+            square = Image.fromarray(np.ascontiguousarray(pixels[top : top + side, left : left + side]))
+            pixels = np.asarray(square.resize((self.size, self.size), Image.Resampling.BICUBIC))
+        if self.grey:
+            grey = np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).convert("L"))
+            pixels = np.repeat(grey[..., None], 3, axis=2)
+        return pixels
+
+    def resize(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """A whole stack (batch, h, w, 3) -> (batch, size, size, 3)."""
+        if images.shape[1:3] == (self.size, self.size) and not self.grey:
+            return images
+        return np.stack([self(image) for image in images])
