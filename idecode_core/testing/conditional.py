@@ -21,7 +21,7 @@ from idecode_core.errors import NothingFlaggedWarning, SettingError
 def corrected_epsilon(k: int, epsilon: float, delta: float) -> float:
     """The epsilon to use so that the rate is at most `epsilon` for a share 1 - delta of all calibration sets.
 
-    J' = max{J : P(Beta(J, k+1-J) <= epsilon) >= 1 - delta}, which is {J : P(Binomial(k, epsilon) >= J) >= 1 - delta}
+    J' = max{J : P(Beta(J, k+1-J) <= epsilon) > 1 - delta}, which is max{J : P(Binomial(k, epsilon) < J) < delta}
     (Vovk 2012, "Conditional validity of inductive conformal predictors"). The result is (J'+1)/(k+1):
     p < (J'+1)/(k+1) means p <= J'/(k+1). For one epsilon, chosen before looking at the calibration scores.
 

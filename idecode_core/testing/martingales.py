@@ -69,7 +69,7 @@ def log_mixture(p_values: ArrayLike) -> FloatArray:
     large = s > t + 2
     # Each form is exact; the first overflows for large S, the second underflows for small S.
     small_form = np.log(special.hyp1f1(1.0, t + 2, np.where(large, 0.0, s))) - np.log(t + 1)
-    x = np.where(large, s, 1.0)
+    x = np.where(large, s, t + 3.0)
     large_form = x - (t + 1) * np.log(x) + special.gammaln(t + 1) + np.log(special.gammainc(t + 1, x))
     return np.asarray(np.where(large, large_form, small_form), dtype=np.float64)
 
