@@ -1,8 +1,9 @@
 """Several detectors merged into one: the paper's future work, with the bound kept.
 
-Each member scores each draw with transforms of its own; a member's score becomes -log of its rank among
-reference points, and a draw's merged score is the (weighted) sum over members. That is one more base NCM: it is
-calibrated on points that were not used for ranking, so Theorem 1 holds for it as for any other.
+Each member scores with transforms of its own, the ones that it would draw alone; a member's score becomes -log of
+its rank among reference points, and a draw's merged score is the (weighted) sum over members. That is one more base
+NCM: it is calibrated on points that were not used for ranking, so Theorem 1 holds for it as for any other. Members'
+draws for one point may depend on each other; what counts is that each point has its own.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from idecode_core.errors import InputError, SettingError
 from idecode_core.scoring import ImageScorer, Progress, Samples, Scored, Variant, chunks, decode_samples
 
 POINTS_PER_CHUNK = 128
-MEMBER_SEED_STRIDE = 1_000_003  # member i draws with seed + i * stride, so that members' draws are independent
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,7 @@ class MergedScorer:
         parameters: list[Tensor] = []
         done = 0
         for images in chunks(decode_samples(samples), POINTS_PER_CHUNK):
-            scored = [
-                member.score(images, n=n, seed=seed + i * MEMBER_SEED_STRIDE) for i, member in enumerate(self.members)
-            ]
+            scored = [member.score(images, n=n, seed=seed) for member in self.members]
             vectors.append(self.merge([s.score_vectors for s in scored]))
             parameters.extend(scored[0].parameters)
             done += len(images)
@@ -70,8 +68,8 @@ class MergedScorer:
     def variants(self, sample: Any, *, n: int, seed: int) -> list[Variant]:
         """The variants of every member, each labelled with the member's name."""
         found: list[Variant] = []
-        for i, (member, name) in enumerate(zip(self.members, self.names, strict=True)):
-            for variant in member.variants(sample, n=n, seed=seed + i * MEMBER_SEED_STRIDE):
+        for member, name in zip(self.members, self.names, strict=True):
+            for variant in member.variants(sample, n=n, seed=seed):
                 found.append(
                     Variant(variant.image, f"{name}: {variant.applied}", variant.predicted, variant.score, variant.draw)
                 )

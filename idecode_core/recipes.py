@@ -118,7 +118,7 @@ _cifar10_rotations = Recipe(
     transforms=Rotations(per_draw="all"),
     base_ncm="cross_entropy",
     task="transform_class",
-    epochs=30,
+    epochs=24,
     crop=3,
     ema=0.998,
 )
@@ -129,7 +129,7 @@ _cifar10_projective = replace(
     transforms=Projective(),
     base_ncm="parameter_error",
     task="transform_parameters",
-    epochs=15,
+    epochs=12,
     learning_rate=0.02,
 )
 _cifar10_invariance = Recipe(

@@ -18,10 +18,9 @@ from idecode_core.transforms.warp import warp
 REFERENCE = 32  # px: the size at which the paper states its constants
 STEPS = 4  # corner coordinates move by whole pixels in {-4..4} at 32 px
 SCALES = (0.8, 1.2)
-# At 32 px; the translations (c, f) grow with the side and the perspective terms (g, h) shrink with it.
+# Parameters are kept at 32 px whatever the image's size, so these hold for all sizes.
 CENTRE = np.array([0, 0, 16, 0, 0, 16, 0, 0], np.float64)
 SPREAD = np.array([1, 1, 20, 1, 1, 20, 0.015, 0.015], np.float64)
-SIZE_POWER = np.array([0, 0, 1, 0, 0, 1, -1, -1], np.float64)
 
 
 def homography(source: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -71,6 +70,10 @@ class Projective:
         """Normalised coefficients (batch, m, 8), float32: each of the order of one."""
         centre, spread = torch.from_numpy(CENTRE), torch.from_numpy(SPREAD)
         return ((parameters - centre) / spread).to(torch.float32)
+
+    def parameters(self, target: Tensor) -> Tensor:
+        """The inverse of `target`: coefficients from normalised ones, to show what a model predicted."""
+        return target.to("cpu", torch.float64) * torch.from_numpy(SPREAD) + torch.from_numpy(CENTRE)
 
     def describe(self, parameters: Tensor) -> list[str]:
         """Turn and size from the linear part at the image's centre, read back from the coefficients."""
