@@ -1,0 +1,52 @@
+"""One visual language for every figure, safe for colour-blind eyes (Okabe-Ito).
+
+Backgrounds are transparent and greys are half-transparent, so that a figure looks right on a light and on a dark page.
+"""
+
+import plotly.graph_objects as go
+
+ID = "#0072B2"
+OOD = "#D55E00"
+THRESHOLD = "#CC79A7"
+CALIBRATION = "#8C8C8C"
+OTHERS = ("#009E73", "#E69F00", "#56B4E9", "#F0E442")
+"""For what is neither iD, OOD, threshold nor calibration, such as a third method."""
+
+GRID = "rgba(128, 128, 128, 0.22)"
+TEXT = "#7B8794"
+"""Readable on white and on near-black; Streamlit replaces it with the page's own text colour."""
+FONT = "Source Sans, Source Sans 3, Segoe UI, Helvetica, Arial, sans-serif"
+HEIGHT = 320
+
+
+def faded(colour: str, opacity: float) -> str:
+    """A colour of the palette with an opacity: "#0072B2", 0.2 -> "rgba(0, 114, 178, 0.2)"."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red}, {green}, {blue}, {opacity:g})"
+
+
+def finish(figure: go.Figure, x_title: str, y_title: str, height: int = HEIGHT) -> go.Figure:
+    """Apply the shared look: axis titles, transparent background, thin grid, legend above, readable hover."""
+    axis = {
+        "gridcolor": GRID,
+        "zeroline": False,
+        "showline": True,
+        "linecolor": GRID,
+        "automargin": True,
+        "title_standoff": 8,
+    }
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 8, "r": 12, "t": 36, "b": 8},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": FONT, "size": 13, "color": TEXT},
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "xanchor": "left", "x": 0},
+        hoverlabel={"font_size": 13, "font_family": FONT},
+        hovermode="closest",
+        bargap=0.03,
+    )
+    figure.update_xaxes(title_text=x_title, **axis)
+    figure.update_yaxes(title_text=y_title, **axis)
+    return figure

@@ -1,0 +1,1 @@
+"""What pages share and only Streamlit needs: caching, settings, messages, input, result cards."""

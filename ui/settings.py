@@ -1,0 +1,140 @@
+"""The settings that all pages share: they survive changing pages and are in the URL, so a link reproduces the view.
+
+Each widget's key is also its name in the URL; Streamlit keeps the two in step, leaves out what is at its default,
+and ignores what a hand-written link has wrong.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from ui.cache import device_name, get_configs
+
+DEFAULT_DETECTOR = "fashion-rotations"
+DEFAULT_N = 5
+DEFAULT_EPSILON = 0.05
+EPSILONS = tuple(
+    sorted(
+        {i / 1000 for i in range(1, 20)}
+        | {i / 200 for i in range(4, 20)}
+        | {i / 100 for i in range(10, 30, 2)}
+        | {0.3, 0.4, 0.5}
+    )
+)
+AGGREGATES = ("sum", "mean", "max", "sum_of_logs")  # as in idecode_core.calibration, which is slow to import
+P_KINDS = ("conservative", "smoothed")
+
+Live = Mapping[str, Sequence[str]]
+"""Name of a setting -> keys of the fragments that a change of it reruns, in place of the whole page."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the visitor chose in the sidebar."""
+
+    detector: str  # name of the folder below the checkpoint root
+    n: int
+    epsilon: float
+    aggregate: str
+    smoothed: bool
+    seed: int
+
+
+def sidebar(live: Live | None = None) -> Settings:
+    """Draw the settings in the sidebar and return them.
+
+    A page with fragments names in `live` those that a setting reruns, for instance {"epsilon": ["verdict"]}; inside
+    such a fragment read `current()`, because its arguments are those of the last full run.
+    """
+    live = live or {}
+    configs = get_configs()
+    names = sorted(
+        configs, key=lambda name: (name != DEFAULT_DETECTOR, configs[name].get("modality", ""), name)
+    )
+
+    def link(name: str) -> dict[str, Any]:
+        """Key, URL and callback of one widget."""
+        callback = partial(_rerun, tuple(live[name])) if live.get(name) else "rerun"
+        return {"key": name, "bind": "query-params", "on_change": callback}
+
+    with st.sidebar:
+        st.selectbox(
+            "Detector",
+            names,
+            help="A trained model with its calibration. What it was trained on is 'in-distribution' for it.",
+            **link("detector"),
+        )
+        config = configs[st.session_state["detector"]]
+        st.caption(f"In-distribution: {config.get('summary') or 'see its card'} · k = {config.get('k', 0):,}")
+        n_max = int(config.get("n_max", 20))
+        if st.session_state.get("n", 1) > n_max:
+            st.session_state["n"] = n_max
+        st.slider(
+            "Transforms, n",
+            1,
+            n_max,
+            min(DEFAULT_N, n_max),
+            help="How many random transforms of the input are scored. More make the answer steadier.",
+            **link("n"),
+        )
+        st.select_slider(
+            "False alarms allowed, ε",
+            EPSILONS,
+            DEFAULT_EPSILON,
+            format_func=lambda epsilon: f"{epsilon:g}",
+            help="Of in-distribution inputs, at most this share is flagged, on average. An input is flagged when p < ε.",
+            **link("epsilon"),
+        )
+        with st.expander("For experts", icon=":material/tune:"):
+            st.selectbox(
+                "Aggregate, F",
+                AGGREGATES,
+                help="How the n scores of one input become one score. The paper sums; any choice keeps the guarantee.",
+                **link("aggregate"),
+            )
+            st.selectbox(
+                "p-value",
+                P_KINDS,
+                help="Conservative, as in the paper, counts ties against the flag. Smoothed breaks ties at random, so that p is exactly "
+                "uniform on in-distribution data.",
+                **link("p"),
+            )
+            st.number_input(
+                "Seed",
+                0,
+                2**31 - 1,
+                0,
+                help="Chooses the random transforms, together with the input's content. Same input and seed, same answer.",
+                **link("seed"),
+            )
+    return current()
+
+
+def current() -> Settings:
+    """The settings as they are now; also right inside a fragment and in callbacks."""
+    state = st.session_state
+    return Settings(
+        detector=state["detector"],
+        n=int(state["n"]),
+        epsilon=float(state["epsilon"]),
+        aggregate=state["aggregate"],
+        smoothed=state["p"] == "smoothed",
+        seed=int(state["seed"]),
+    )
+
+
+def show_device() -> None:
+    """The device, at the foot of the sidebar; known once a detector was loaded."""
+    if name := device_name():
+        st.sidebar.caption(f"Runs on the {name}")
+
+
+def _rerun(fragments: tuple[str, ...]) -> None:
+    try:
+        st.rerun(fragments)
+    except StreamlitAPIException:
+        return  # a fragment is not on the page at the moment, so the whole page runs
