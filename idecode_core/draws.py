@@ -5,6 +5,7 @@ the key into uniform numbers. Draw i is the i-th row of the stream, so the draws
 n' of those for n, whatever the batch, the file, the process or the device.
 """
 
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -22,7 +23,7 @@ def content_key(x: NDArray[np.generic], seed: int) -> NDArray[np.uint64]:
     return np.frombuffer(digest.digest(), dtype="<u8").astype(np.uint64)
 
 
-def content_keys(xs: "list[NDArray[np.generic]] | NDArray[np.generic]", seed: int) -> Keys:
+def content_keys(xs: "Sequence[NDArray[np.generic]] | NDArray[np.generic]", seed: int) -> Keys:
     """Keys of a batch: (batch, 2)."""
     return np.stack([content_key(x, seed) for x in xs]) if len(xs) else np.empty((0, 2), np.uint64)
 
