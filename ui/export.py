@@ -21,10 +21,38 @@ def download_row(
     """
     st.caption("Keep this result. The notebook computes it again.")
     files: tuple[tuple[str, str, str, str, Callable[[], str], str], ...] = (
-        ("csv", "CSV", ":material/table:", "text/csv", lambda: to_csv(report()), "The table, for a spreadsheet"),
-        ("json", "JSON", ":material/data_object:", "application/json", lambda: to_json(report()), "All numbers and settings"),
-        ("html", "Report", ":material/description:", "text/html", lambda: to_html(report()), "One page that works offline"),
-        ("ipynb", "Notebook", ":material/code_blocks:", "application/x-ipynb+json", notebook, "Computes the result again"),
+        (
+            "csv",
+            "CSV",
+            ":material/table:",
+            "text/csv",
+            lambda: to_csv(report()),
+            "The table, for a spreadsheet",
+        ),
+        (
+            "json",
+            "JSON",
+            ":material/data_object:",
+            "application/json",
+            lambda: to_json(report()),
+            "All numbers and settings",
+        ),
+        (
+            "html",
+            "Report",
+            ":material/description:",
+            "text/html",
+            lambda: to_html(report()),
+            "One page that works offline",
+        ),
+        (
+            "ipynb",
+            "Notebook",
+            ":material/code_blocks:",
+            "application/x-ipynb+json",
+            notebook,
+            "Computes the result again",
+        ),
     )
     with st.container(horizontal=True):
         for extension, label, icon, mime, text, help_text in files:
@@ -38,4 +66,3 @@ def download_row(
                 on_click="ignore",
                 icon=icon,
             )
-

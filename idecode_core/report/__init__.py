@@ -1,0 +1,37 @@
+"""Results -> files to keep: CSV, JSON, a self-contained HTML page, and a notebook that computes them again."""
+
+from idecode_core.report.content import Figure, Picture, Report
+from idecode_core.report.html import to_html
+from idecode_core.report.inspection import (
+    InspectedSample,
+    Inspection,
+    calibration_hash,
+    content_hash,
+    inspection_report,
+)
+from idecode_core.report.inspection_notebook import inspection_notebook
+from idecode_core.report.notebook import Code, Text, to_notebook
+from idecode_core.report.steps import Expression, Seed, Step, steps_notebook
+from idecode_core.report.text import to_csv, to_json
+
+__all__ = [
+    "Code",
+    "Expression",
+    "Figure",
+    "InspectedSample",
+    "Inspection",
+    "Picture",
+    "Report",
+    "Seed",
+    "Step",
+    "Text",
+    "calibration_hash",
+    "content_hash",
+    "inspection_notebook",
+    "inspection_report",
+    "steps_notebook",
+    "to_csv",
+    "to_html",
+    "to_json",
+    "to_notebook",
+]

@@ -1,0 +1,206 @@
+"""Reports: what is on the screen, as files that say the same."""
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idecode_core.errors import SettingError
+from idecode_core.images import read_image
+from idecode_core.report import (
+    Expression,
+    Figure,
+    InspectedSample,
+    Inspection,
+    Picture,
+    Report,
+    Seed,
+    Step,
+    content_hash,
+    inspection_report,
+    steps_notebook,
+    to_csv,
+    to_html,
+    to_json,
+)
+from idecode_core.report.inspection import png
+from idecode_core.report.steps import source, step_source
+
+PIXELS = np.random.default_rng(3).integers(0, 256, (28, 28, 3), dtype=np.uint8)
+
+
+def sample(name: str = "coat.png", p_value: float = 0.25, is_ood: bool = False) -> InspectedSample:
+    return InspectedSample(
+        name, png(PIXELS), content_hash(PIXELS), (0.1, 1 / 3), 0.1 + 1 / 3, p_value, 0, is_ood
+    )
+
+
+def inspection(*samples: InspectedSample, **changes: object) -> Inspection:
+    settings = {
+        "detector": "fashion-rotations",
+        "modality": "image",
+        "scorer_sha256": "ab" * 32,
+        "calibration_sha256": "cd" * 32,
+        "k": 3,
+        "n": 2,
+        "epsilon": 0.05,
+        "aggregate": "sum",
+        "smoothed": False,
+        "seed": 7,
+        "false_discovery_control": False,
+    }
+    return Inspection(**{**settings, **changes}, samples=samples)  # type: ignore[arg-type]
+
+
+class Links(HTMLParser):
+    """Everything that a browser would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "action")]
+
+
+def test_csv_keeps_every_digit_and_gives_each_entry_of_a_score_vector_a_column() -> None:
+    rows = list(csv.DictReader(io.StringIO(to_csv(inspection_report(inspection(sample()))))))
+    assert len(rows) == 1
+    assert float(rows[0]["score_vector_2"]) == 1 / 3
+    assert float(rows[0]["score"]) == 0.1 + 1 / 3
+    assert rows[0]["verdict"] == "iD"
+    assert rows[0]["rank"] == "1 of 4"
+    assert "picture" not in rows[0]
+
+
+def test_csv_survives_file_names_with_commas_quotes_and_line_breaks() -> None:
+    name = 'a,"b"\nc.png'
+    rows = list(csv.DictReader(io.StringIO(to_csv(inspection_report(inspection(sample(name)))))))
+    assert rows[0]["name"] == name
+
+
+def test_json_holds_every_setting_that_recomputes_the_batch() -> None:
+    found = json.loads(to_json(inspection_report(inspection(sample(), sample("b.png", 0.01, True)))))
+    expected = {"detector", "scorer_sha256", "n", "epsilon", "aggregate", "p_value_kind", "seed"}
+    assert expected <= set(found["settings"])
+    assert [row["verdict"] for row in found["rows"]] == ["iD", "OOD"]
+    assert found["rows"][0]["score_vector"] == [0.1, 1 / 3]
+    assert found["title"] == "1 of 2 flagged by fashion-rotations"
+
+
+def test_json_writes_null_for_a_threshold_that_is_infinite() -> None:
+    report = Report("t", (), {"threshold": float("inf")}, ({"score": float("nan")},))
+    found = json.loads(to_json(report))
+    assert found["settings"]["threshold"] is None
+    assert found["rows"][0]["score"] is None
+
+
+def test_html_needs_no_other_file_and_holds_plotly_once() -> None:
+    figure = Figure(go.Figure(go.Scatter(x=[1, 2], y=[3, 4])), "Look at the slope.")
+    html = to_html(inspection_report(inspection(sample()), figures=(figure, figure)))
+    links = Links()
+    links.feed(html)
+    assert links.found
+    assert all(link.startswith("data:image/") for link in links.found)
+    assert html.count("Look at the slope.") == 2
+    assert html.count("plotly.js v") == 1
+    assert "prefers-color-scheme: dark" in html
+
+
+def test_html_without_figures_is_small() -> None:
+    assert len(to_html(inspection_report(inspection(sample())))) < 50_000
+
+
+def test_html_shows_hostile_names_as_text() -> None:
+    name = '<script>alert(1)</script>"><img src=x onerror=alert(2)>.png'
+    hostile_figure = Figure(
+        go.Figure(go.Scatter(x=[1], y=[1], name="</script><script>alert(3)</script>")), name
+    )
+    report = inspection_report(inspection(sample(name), detector=name), figures=(hostile_figure,))
+    html = to_html(report)
+    assert "alert(1)</script>" not in html
+    assert "<img src=x" not in html
+    assert "</script><script>alert(3)" not in html
+
+
+def test_the_picture_in_the_html_is_the_sample() -> None:
+    html = to_html(inspection_report(inspection(sample())))
+    match = re.search(r"data:image/png;base64,([A-Za-z0-9+/=]+)", html)
+    assert match is not None
+    import base64
+
+    assert np.array_equal(read_image(base64.b64decode(match.group(1))), PIXELS)
+
+
+def test_content_hash_depends_on_content_and_not_on_the_file() -> None:
+    assert content_hash(read_image(png(PIXELS))) == content_hash(PIXELS)
+    assert content_hash(PIXELS) != content_hash(PIXELS.transpose(1, 0, 2))
+
+
+def test_report_says_what_false_discovery_control_promises_and_what_a_threshold_promises() -> None:
+    plain = inspection_report(inspection(sample()))
+    controlled = inspection_report(inspection(sample(), false_discovery_control=True))
+    assert "of in-distribution samples is flagged" in plain.sentences[1]
+    assert "of the flagged samples is in-distribution" in controlled.sentences[1]
+
+
+def test_reading_the_report_package_imports_neither_torch_nor_scipy_nor_plotly() -> None:
+    code = "import sys, idecode_core.report; print([m for m in ('torch', 'scipy', 'plotly') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+Literals = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple),
+    max_leaves=8,
+)
+
+
+@given(Literals)
+def test_a_value_written_as_code_reads_back_as_itself(value: object) -> None:
+    assert eval(source(value)) == value
+
+
+def test_an_array_and_a_seed_written_as_code_read_back_as_themselves() -> None:
+    array = np.array([[0.1, 1 / 3], [2.0, np.inf]])
+    assert np.array_equal(eval(source(array)), array)
+    assert eval(source(Seed(5))).random() == np.random.default_rng(5).random()
+
+
+def test_what_no_reader_could_type_is_refused() -> None:
+    with pytest.raises(SettingError, match="cannot hold a set"):
+        source({1})
+    with pytest.raises(SettingError, match="by name"):
+        step_source(Step("x", lambda: 1))
+
+
+def test_steps_run_as_written() -> None:
+    from idecode_core.conformal import p_values
+
+    step = Step(
+        "p", p_values, {"calibration_scores": [1.0, 2.0, 2.0, 3.0], "test_scores": Expression("[2.0, 9.0]")}
+    )
+    scope: dict[str, object] = {}
+    exec(step_source(step), scope)
+    assert np.array_equal(scope["p"], [0.8, 0.2])  # type: ignore[arg-type]
+
+
+def test_the_same_steps_give_the_same_notebook() -> None:
+    steps = [Step("total", sum, {"iterable": [1, 2]})]
+    assert steps_notebook("a", "b", steps, {"total": 3}) == steps_notebook("a", "b", steps, {"total": 3})
+
+
+def test_a_picture_in_a_row_reaches_neither_csv_nor_json() -> None:
+    report = Report("t", (), {}, ({"picture": Picture(b"\x89PNG"), "name": "a"},))
+    assert to_csv(report) == "name\na\n"
+    assert json.loads(to_json(report))["rows"] == [{"name": "a"}]
