@@ -7,6 +7,8 @@ right, on others it is not: the error |M(g(x)) - g| is the base NCM, as in the p
 All angles are degrees, clockwise, to one decimal, so that every number on the screen is exact.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -66,24 +68,71 @@ def total(score_vectors: FloatArray) -> FloatArray:
     return scores
 
 
-def draw_calibration(k: int, n_max: int, *, generator: np.random.Generator) -> Calibration:
-    """Calibrate with k fresh iD arrows, each with its own n_max turns."""
+@dataclass(frozen=True, eq=False)
+class Friends:
+    """The calibration set: k iD arrows, each with its own turns."""
+
+    leans: FloatArray  # (k,)
+    turns: FloatArray  # (k, n_max)
+
+    @property
+    def calibration(self) -> Calibration:
+        """Their score vectors V(x_j), (k, n_max)."""
+        return Calibration(base_scores(self.leans, self.turns))
+
+
+def draw_friends(k: int = 19, n_max: int = 20, *, generator: np.random.Generator) -> Friends:
+    """k = 19 makes every p-value a multiple of 1/20."""
     leans = draw_leans(k, generator=generator)
-    return Calibration(base_scores(leans, draw_turns(k, n_max, generator=generator)))
+    return Friends(leans, draw_turns(k, n_max, generator=generator))
+
+
+@dataclass(frozen=True, eq=False)
+class Working:
+    """Algorithm 1 with all intermediate results, as one would write them on the blackboard."""
+
+    g: FloatArray  # (n,) the turns drawn for the newcomer
+    gx: FloatArray  # (n,) where it points after each
+    readings: FloatArray  # (n,) M(g(x))
+    score_vector: FloatArray  # (n,) V(x)
+    score: float  # F(V(x))
+    calibration_scores: FloatArray  # (k,) F(V(x_j))
+    rank: int  # friends with a score at least as large
+    p_value: float
+
+
+def algorithm_1(friends: Friends, lean: float, n: int, *, generator: np.random.Generator) -> Working:
+    """Algorithm 1 for a newcomer with this lean. The draws for a smaller n are the first of those for a larger one.
+
+    >>> friends = draw_friends(generator=np.random.default_rng(0))
+    >>> algorithm_1(friends, lean=60.0, n=5, generator=np.random.default_rng(0)).p_value
+    0.05
+    """
+    calibration = friends.calibration
+    g = draw_turns(1, calibration.n_max, generator=generator)[:, :n]  # (1, n)
+    v = base_scores([lean], g)  # (1, n)
+    calibration_scores = calibration.scores(n, total)  # (k,)
+    return Working(
+        g=g[0],
+        gx=directions([lean], g)[0],
+        readings=read_hour(directions([lean], g)[0]),
+        score_vector=v[0],
+        score=float(total(v)[0]),
+        calibration_scores=calibration_scores,
+        rank=int(conformal.ranks(calibration_scores, total(v))[0]),
+        p_value=float(calibration.p_values(v, total)[0]),
+    )
 
 
 def redrawn_p_values(
-    calibration: Calibration, lean: float, n: int, repeats: int, *, generator: np.random.Generator
+    friends: Friends, lean: float, n: int, repeats: int, *, generator: np.random.Generator
 ) -> FloatArray:
     """The p-value of one arrow under `repeats` fresh draws of n turns: how much luck is left in it. (repeats,)."""
     turns = draw_turns(repeats, n, generator=generator)
-    return calibration.p_values(base_scores(np.full(repeats, lean), turns), total)
+    return friends.calibration.p_values(base_scores(np.full(repeats, lean), turns), total)
 
 
 def shuffled_p_values(k: int, repeats: int, *, generator: np.random.Generator) -> FloatArray:
-    """The game behind the guarantee: k + 1 leans from one hat, the last is the newcomer. p-values (repeats,)."""
-    p = np.empty(repeats)
-    for repeat in range(repeats):
-        strangeness = np.abs(draw_leans(k + 1, generator=generator))
-        p[repeat] = conformal.p_values(strangeness[:-1], strangeness[-1:])[0]
-    return p
+    """The game behind the guarantee: k + 1 arrows from one hat, the last is the newcomer. p-values (repeats,)."""
+    lean = np.abs(draw_leans(repeats * (k + 1), generator=generator)).reshape(repeats, k + 1)
+    return np.array([conformal.p_values(round_[:-1], round_[-1:])[0] for round_ in lean])
