@@ -1,0 +1,285 @@
+"""How well scores separate iD from OOD: ROC curves, methods side by side, the gain with n, score histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import ArrayLike, NDArray
+from plotly.subplots import make_subplots
+
+from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
+
+if TYPE_CHECKING:
+    from idecode_core.evaluation import Metric as Spread
+    from idecode_core.side_by_side import Growth, NamedCurve, Row
+
+Metric = Literal["auroc", "tnr"]
+TITLES = {"auroc": "AUROC", "tnr": "TNR at 90 % TPR"}
+DASHES = ("dot", "dash", "dashdot", "longdash", "longdashdot")
+SYMBOLS = {"base score": "line-ns-open", "ICAD": "circle-open", "iDECODe": "circle"}
+
+
+def roc_curves(curves: Sequence[NamedCurve], selected: str, height: int = 420) -> go.Figure:
+    """One line an OOD set, the selected one in full colour, with its TNR at 90 % TPR marked."""
+    figure = go.Figure()
+    others = [curve for curve in curves if curve.label != selected]
+    for i, curve in enumerate(others):
+        figure.add_trace(_roc_line(curve, faded(OOD, 0.55), 1.5, DASHES[i % len(DASHES)]))
+    figure.add_trace(
+        go.Scatter(
+            x=[0, 1], y=[0, 1], mode="lines", line={"color": faded(CALIBRATION, 0.6), "width": 1}, hoverinfo="skip",
+            showlegend=False,
+        )
+    )  # fmt: skip
+    for curve in curves:
+        if curve.label == selected:
+            figure.add_trace(_roc_line(curve, OOD, 3, "solid"))
+            figure.add_trace(
+                go.Scatter(
+                    x=[1 - curve.tnr],
+                    y=[0.9],
+                    mode="markers+text",
+                    marker={"color": THRESHOLD, "size": 11},
+                    text=[f"TNR {curve.tnr:.1%}"],
+                    textposition="bottom right",
+                    hovertemplate=f"{curve.label}: of the OOD points {curve.tnr:.1%} are detected<br>when 90 % of the iD "
+                    "points are kept<extra></extra>",
+                    showlegend=False,
+                )
+            )
+    figure.add_hline(y=0.9, line={"color": THRESHOLD, "dash": "dot", "width": 1})
+    figure = finish(figure, "OOD points let through", "iD points kept", height)
+    figure.update_xaxes(range=[0, 1], tickformat=".0%", constrain="domain")
+    figure.update_yaxes(range=[0, 1.005], tickformat=".0%")
+    return figure.update_layout(
+        legend={
+            "orientation": "v",
+            "x": 0.98,
+            "xanchor": "right",
+            "y": 0.03,
+            "yanchor": "bottom",
+            "title_text": "AUROC",
+        },
+        margin_t=12,
+    )
+
+
+def _roc_line(curve: NamedCurve, colour: str, width: float, dash: str) -> go.Scatter:
+    return go.Scatter(
+        x=curve.false_positive_rate,
+        y=curve.true_positive_rate,
+        mode="lines",
+        name=f"{curve.label} {100 * curve.auroc:.1f}",
+        line={"color": colour, "width": width, "dash": dash},
+        hovertemplate=f"{curve.label}<br>iD kept %{{y:.1%}}<br>OOD let through %{{x:.1%}}<extra></extra>",
+    )
+
+
+def methods_side_by_side(rows: Sequence[Row], metric: Metric, height: int = 420) -> go.Figure:
+    """One line an OOD set, one mark a method, the paper's number beside ours."""
+    figure = go.Figure()
+    labels = list(dict.fromkeys(row.label for row in rows))
+    for label in labels:
+        means = [100 * _of(row, metric).mean for row in rows if row.label == label]
+        figure.add_trace(
+            go.Scatter(
+                x=[min(means), max(means)], y=[label, label], mode="lines", hoverinfo="skip", showlegend=False,
+                line={"color": faded(OOD, 0.35), "width": 3},
+            )
+        )  # fmt: skip
+    for method in dict.fromkeys(row.method for row in rows):
+        own = [row for row in rows if row.method == method]
+        spread = [100 * _of(row, metric).spread for row in own]
+        name = f"{method} (n = {own[0].n})"
+        figure.add_trace(
+            go.Scatter(
+                x=[100 * _of(row, metric).mean for row in own],
+                y=[row.label for row in own],
+                error_x={"array": spread, "color": faded(OOD, 0.7), "thickness": 1.2},
+                mode="markers",
+                name=name,
+                marker={
+                    "color": OOD,
+                    "symbol": SYMBOLS.get(method, "square"),
+                    "size": 15 if method == "base score" else 12,
+                    "line": {"width": 2, "color": OOD},
+                },
+                customdata=[[value] for value in spread],
+                hovertemplate=f"{name}, %{{y}}: %{{x:.1f}} ± %{{customdata[0]:.2f}}<extra></extra>",
+            )
+        )
+    printed = [
+        (row, row.paper_auroc if metric == "auroc" else row.paper_tnr)
+        for row in rows
+        if row.method == "iDECODe"
+    ]
+    theirs = [(row.label, number) for row, number in printed if number is not None]
+    if theirs:
+        figure.add_trace(
+            go.Scatter(
+                x=[number.mean for _, number in theirs],
+                y=[label for label, _ in theirs],
+                mode="markers",
+                name="iDECODe in the paper",
+                marker={"color": CALIBRATION, "symbol": "diamond-open", "size": 12, "line": {"width": 2}},
+                customdata=[[number.table] for _, number in theirs],
+                hovertemplate="the paper's %{customdata[0]}, %{y}: %{x:.1f}<extra></extra>",
+            )
+        )
+    figure = finish(figure, f"{TITLES[metric]}, percent", "OOD set", height)
+    return figure.update_yaxes(categoryorder="array", categoryarray=labels[::-1])
+
+
+def _of(row: Row, metric: Metric) -> Spread:
+    return row.auroc if metric == "auroc" else row.tnr
+
+
+def against_n(lines: Sequence[Growth], selected: str, n: int, height: int = 400) -> go.Figure:
+    """AUROC and TNR as the number of transforms grows; the selected set in full colour with its spread."""
+    figure = make_subplots(cols=2, horizontal_spacing=0.12)
+    others = [line for line in lines if line.label != selected]
+    for column in (1, 2):
+        for i, line in enumerate(others):
+            figure.add_trace(_n_line(line, column, faded(OOD, 0.55), 1.5, DASHES[i % len(DASHES)]), 1, column)
+        for line in lines:
+            if line.label == selected:
+                figure.add_trace(_spread(line, column), 1, column)
+                figure.add_trace(_n_line(line, column, OOD, 3, "solid"), 1, column)
+                if paper := line.paper_auroc if column == 1 else line.paper_tnr:
+                    figure.add_trace(_printed(line.label, paper, column == 1), 1, column)
+        figure.add_vline(x=n, line={"color": THRESHOLD, "dash": "dot", "width": 1}, row=1, col=column)
+    figure = finish(figure, "transforms, n", f"{TITLES['auroc']}, percent", height)
+    return figure.update_yaxes(title_text=f"{TITLES['tnr']}, percent", col=2)
+
+
+def _percent(line: Growth, column: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means and spreads: AUROC in column 1, TNR in column 2."""
+    metrics = [evaluation.auroc if column == 1 else evaluation.tnr for evaluation in line.evaluations]
+    return 100 * np.array([m.mean for m in metrics]), 100 * np.array([m.spread for m in metrics])
+
+
+def _n_line(line: Growth, column: int, colour: str, width: float, dash: str) -> go.Scatter:
+    mean, spread = _percent(line, column)
+    return go.Scatter(
+        x=line.ns,
+        y=mean,
+        mode="lines",
+        name=line.label,
+        legendgroup=line.label,
+        showlegend=column == 1,
+        line={"color": colour, "width": width, "dash": dash},
+        customdata=spread[:, None],
+        hovertemplate=f"{line.label}, n = %{{x}}: %{{y:.1f}} ± %{{customdata[0]:.2f}}<extra></extra>",
+    )
+
+
+def _spread(line: Growth, column: int) -> go.Scatter:
+    mean, spread = _percent(line, column)
+    return go.Scatter(
+        x=[*line.ns, *line.ns[::-1]],
+        y=[*(mean + spread), *(mean - spread)[::-1]],
+        fill="toself",
+        fillcolor=faded(OOD, 0.15),
+        line={"width": 0},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _printed(label: str, pairs: Sequence[tuple[int, float]], showlegend: bool) -> go.Scatter:
+    return go.Scatter(
+        x=[n for n, _ in pairs],
+        y=[value for _, value in pairs],
+        mode="markers",
+        name=f"{label} in the paper",
+        showlegend=showlegend,
+        marker={"color": CALIBRATION, "symbol": "diamond-open", "size": 11, "line": {"width": 2}},
+        hovertemplate="the paper, n = %{x}: %{y:.1f}<extra></extra>",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Scores of one kind of points."""
+
+    label: str
+    scores: ArrayLike
+    colour: str
+
+
+def bin_edges(scores: ArrayLike, bins: int = 50) -> tuple[NDArray[np.float64], bool]:
+    """Edges that show the bulk, and whether they are spaced by ratio: scores near zero with a long tail need that."""
+    values = np.asarray(scores, dtype=np.float64)
+    low, high = (float(v) for v in np.quantile(values, [0.002, 0.998]))
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    if low > 0 and high / low > 50:
+        return np.geomspace(low, high, bins + 1), True
+    return np.linspace(low, high, bins + 1), False
+
+
+def score_histograms(
+    groups: Sequence[Group], threshold: float | None = None, threshold_label: str = "", height: int = 420
+) -> go.Figure:
+    """Scores of several groups over each other, as shares of their group; grey is the calibration set.
+
+    Scores beyond the outermost bins are counted in them, so that each group's bars add up to 100 %.
+    """
+    edges, by_ratio = bin_edges(
+        np.concatenate([np.asarray(group.scores, dtype=np.float64) for group in groups])
+    )
+    if by_ratio:
+        edges = np.log10(edges)
+    figure = go.Figure()
+    for group in groups:
+        values = np.asarray(group.scores, dtype=np.float64)
+        if by_ratio:
+            values = np.log10(np.maximum(values, 10 ** edges[0]))
+        counts, _ = np.histogram(values.clip(edges[0], edges[-1]), edges)
+        share = counts / max(values.size, 1)
+        left, right = edges[:-1], edges[1:]
+        shown = 10 ** np.stack([left, right], axis=1) if by_ratio else np.stack([left, right], axis=1)
+        outline = group.colour == CALIBRATION
+        figure.add_trace(
+            go.Bar(
+                x=(left + right) / 2,
+                y=share,
+                width=np.diff(edges),
+                name=group.label,
+                marker={
+                    "color": faded(group.colour, 0.3 if outline else 0.5),
+                    "line": {"color": group.colour, "width": 0.5},
+                },
+                customdata=np.column_stack([shown, counts]),
+                hovertemplate=f"{group.label}: %{{customdata[2]:,}} points (%{{y:.1%}})<br>scores %{{customdata[0]:.3g}} to "
+                "%{customdata[1]:.3g}<extra></extra>",
+            )
+        )
+    if threshold is not None and np.isfinite(threshold):
+        place = np.log10(max(threshold, 10 ** edges[0])) if by_ratio else threshold
+        figure.add_vline(
+            x=float(np.clip(place, edges[0], edges[-1])),
+            line={"color": THRESHOLD, "width": 2},
+            annotation={"text": threshold_label, "font": {"color": THRESHOLD}},
+            annotation_position="top right",
+        )
+    figure = finish(figure, "score F(V)" + (", log scale" if by_ratio else ""), "share of the group", height)
+    figure.update_layout(barmode="overlay", bargap=0)
+    figure.update_yaxes(tickformat=".0%")
+    if by_ratio:
+        whole = np.arange(np.ceil(edges[0]), np.floor(edges[-1]) + 1)
+        ticks = whole if whole.size >= 2 else np.linspace(edges[0], edges[-1], 5)
+        figure.update_xaxes(tickvals=ticks, ticktext=[f"{10**tick:.3g}" for tick in ticks])
+    return figure
+
+
+def groups_of(
+    id_scores: ArrayLike, ood_scores: ArrayLike, ood_label: str, calibration_scores: ArrayLike | None = None
+) -> list[Group]:
+    """The usual three groups in the usual colours."""
+    groups = [] if calibration_scores is None else [Group("calibration", calibration_scores, CALIBRATION)]
+    return [*groups, Group("iD test", id_scores, ID), Group(ood_label, ood_scores, OOD)]

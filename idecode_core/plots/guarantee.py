@@ -1,0 +1,190 @@
+"""The bound on false detections, drawn: rates against epsilon, the law at one epsilon, uniformity of iD p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from idecode_core.conformal import FalseDetectionLaw
+from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
+
+if TYPE_CHECKING:
+    from idecode_core.guarantee import ObservedRate, PValueHistogram
+
+LEVEL = 0.9
+"""The band holds the true rate for this share of all calibration sets."""
+
+
+def false_detection_rates(
+    k: int,
+    epsilons: Sequence[float],
+    *,
+    resampled: ArrayLike | None = None,
+    observed: Sequence[ObservedRate] = (),
+    epsilon: float | None = None,
+    height: int = 440,
+) -> go.Figure:
+    """Fig. 1 of the paper and more: the bound, the exact band, resampled calibration sets, what was observed.
+
+    `resampled` has shape (repeats, len(epsilons)); boxes show its quartiles, whiskers 5 % to 95 %.
+    """
+    top = max(epsilons)
+    step = min(np.diff([0.0, *epsilons]))
+    figure = go.Figure()
+    grid = np.linspace(top / 200, top * 1.04, 200)
+    laws = [FalseDetectionLaw(k, float(e)) for e in grid]
+    bands = np.array([law.interval(LEVEL) for law in laws])  # (200, 2)
+    figure.add_trace(
+        go.Scatter(
+            x=[*grid, *grid[::-1]],
+            y=[*bands[:, 1], *bands[::-1, 0]],
+            fill="toself",
+            fillcolor=faded(CALIBRATION, 0.25),
+            line={"width": 0},
+            name=f"exact band: {LEVEL:.0%} of all calibration sets",
+            hoverinfo="skip",
+        )
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=[0, top * 1.04],
+            y=[0, top * 1.04],
+            mode="lines",
+            name="the bound: rate = ε",
+            line={"color": THRESHOLD, "width": 2},
+            hovertemplate="the bound: %{y:.3f}<extra></extra>",
+        )
+    )
+    if resampled is not None:
+        low, q1, median, q3, high = np.quantile(np.asarray(resampled), [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+        figure.add_trace(
+            go.Box(
+                x=list(epsilons),
+                lowerfence=low,
+                q1=q1,
+                median=median,
+                q3=q3,
+                upperfence=high,
+                name="resampled calibration sets",
+                width=step * 0.42,
+                fillcolor=faded(CALIBRATION, 0.35),
+                line={"color": CALIBRATION, "width": 1.3},
+            )
+        )
+    if observed:
+        rates = np.array([o.rate for o in observed])
+        figure.add_trace(
+            go.Scatter(
+                x=[o.epsilon for o in observed],
+                y=rates,
+                error_y={
+                    "symmetric": False,
+                    "array": [o.high - o.rate for o in observed],
+                    "arrayminus": [o.rate - o.low for o in observed],
+                    "thickness": 1.6,
+                    "width": 5,
+                },
+                mode="markers",
+                name="observed on iD test data, 95 % interval",
+                marker={"color": ID, "size": 8},
+                customdata=[[o.flagged, o.total, o.low, o.high] for o in observed],
+                hovertemplate="ε = %{x:.3g}: %{customdata[0]:,} of %{customdata[1]:,} iD points flagged (%{y:.2%})<br>95 % "
+                "interval of the true rate: %{customdata[2]:.2%} to %{customdata[3]:.2%}<extra></extra>",
+            )
+        )
+    if epsilon is not None and epsilon <= top * 1.04:
+        figure.add_vline(x=epsilon, line={"color": THRESHOLD, "dash": "dot", "width": 1.5})
+    figure = finish(figure, "false alarms allowed, ε", "false detection rate", height)
+    figure.update_xaxes(range=[0, top * 1.06], tickformat=".3~g")
+    figure.update_yaxes(rangemode="tozero", tickformat=".3~g")
+    return figure
+
+
+def rate_law(law: FalseDetectionLaw, observed: ObservedRate | None = None, height: int = 300) -> go.Figure:
+    """The density of the true rate over calibration sets; the part above epsilon is shaded."""
+    figure = go.Figure()
+    if law.J > 0:
+        beta = stats.beta(law.J, law.k + 1 - law.J)
+        x = np.unique(np.r_[np.linspace(beta.ppf(1e-4), beta.ppf(1 - 1e-4), 240), law.epsilon])
+        y = beta.pdf(x)
+        for part, colour, name in (
+            (x <= law.epsilon, ID, "at most ε"),
+            (x >= law.epsilon, OOD, "above ε"),
+        ):
+            if part.any():
+                figure.add_trace(
+                    go.Scatter(
+                        x=x[part],
+                        y=y[part],
+                        mode="lines",
+                        fill="tozeroy",
+                        fillcolor=faded(colour, 0.3),
+                        line={"color": colour, "width": 2},
+                        name=name,
+                        hovertemplate="true rate %{x:.4f}<extra></extra>",
+                    )
+                )
+    figure.add_vline(
+        x=law.epsilon,
+        line={"color": THRESHOLD, "width": 2},
+        annotation={"text": f"ε = {law.epsilon:g}", "font": {"color": THRESHOLD}},
+        annotation_position="top right",
+    )
+    if observed is not None:
+        figure.add_vline(
+            x=observed.rate,
+            line={"color": ID, "dash": "dot", "width": 2},
+            annotation={"text": "observed", "font": {"color": ID}},
+            annotation_position="bottom right",
+        )
+    figure = finish(figure, "true false detection rate of one calibration set", "density", height)
+    return figure.update_yaxes(showticklabels=False, rangemode="tozero")
+
+
+def p_value_uniformity(histogram: PValueHistogram, height: int = 300) -> go.Figure:
+    """Counts of iD p-values in bins, with the count expected and the band that holds a bin 95 % of the time."""
+    left, right = histogram.edges[:-1], histogram.edges[1:]
+    middle = (left + right) / 2
+    figure = go.Figure(
+        go.Bar(
+            x=middle,
+            y=histogram.counts,
+            width=np.diff(histogram.edges),
+            name="iD test points",
+            marker={"color": faded(ID, 0.55), "line": {"color": ID, "width": 0.5}},
+            customdata=np.column_stack([left, right, histogram.expected]),
+            hovertemplate="p from %{customdata[0]:.3g} to %{customdata[1]:.3g}: %{y:,} points<br>expected "
+            "%{customdata[2]:.1f}<extra></extra>",
+        )
+    )
+    steps = np.repeat(histogram.edges, 2)[1:-1]
+    high, low = np.repeat(histogram.high, 2), np.repeat(histogram.low, 2)
+    figure.add_trace(
+        go.Scatter(
+            x=[*steps, *steps[::-1]],
+            y=[*high, *low[::-1]],
+            fill="toself",
+            fillcolor=faded(CALIBRATION, 0.3),
+            line={"width": 0},
+            name="95 % band if exchangeable",
+            hoverinfo="skip",
+        )
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=steps,
+            y=np.repeat(histogram.expected, 2),
+            mode="lines",
+            line={"color": CALIBRATION, "dash": "dot", "width": 1.5},
+            name="expected",
+            hoverinfo="skip",
+        )
+    )
+    figure = finish(figure, "p-value of iD test points", "points", height)
+    figure.update_xaxes(range=[0, 1])
+    return figure.update_yaxes(rangemode="tozero")

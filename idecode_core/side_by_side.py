@@ -1,0 +1,161 @@
+"""Base score, ICAD and iDECODe on each OOD set, beside the paper's numbers; all from stored scores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idecode_core.calibration import Calibration, aggregate_scores
+from idecode_core.conformal import FloatArray
+from idecode_core.evaluation import METHODS, Evaluation, Metric, ScoreSet, method_scores, runs
+from idecode_core.metrics import auroc, roc, tnr_at_tpr
+from idecode_core.paper import Reported, reported
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method on one OOD set; rates are 0 to 1, the paper's numbers are in percent, as printed."""
+
+    ood_set: str
+    label: str
+    method: str
+    n: int
+    auroc: Metric
+    tnr: Metric  # at 90 % TPR
+    paper_auroc: Reported | None
+    paper_tnr: Reported | None
+
+
+def draws(method: str, n: int) -> int:
+    """How many draws a method uses when iDECODe uses n."""
+    return n if method == "iDECODe" else 1
+
+
+def scores_by_run(
+    calibration: Calibration | None,
+    score_vectors: NDArray[np.floating],
+    n: int,
+    method: str = "iDECODe",
+    aggregate: str = "sum",
+) -> list[FloatArray]:
+    """One score a point for each run, larger = stranger.
+
+    Without a calibration, which only a user's own scores lack, F(V) itself stands for its p-value: the order of the
+    points is the same, up to ties.
+    """
+    if calibration is not None:
+        return method_scores(calibration, score_vectors, n, method, aggregate)
+    return [aggregate_scores(run, aggregate) for run in runs(score_vectors, draws(method, n))]
+
+
+def evaluate_sets(
+    calibration: Calibration | None,
+    id_set: ScoreSet,
+    ood_sets: Sequence[ScoreSet],
+    n: int,
+    aggregate: str = "sum",
+    method: str = "iDECODe",
+) -> list[Evaluation]:
+    """One method on each OOD set: `evaluation.evaluate`, with the iD set ranked once for all of them."""
+    known = scores_by_run(calibration, id_set.score_vectors, n, method, aggregate)
+    found = []
+    for ood_set in ood_sets:
+        pairs = list(
+            zip(known, scores_by_run(calibration, ood_set.score_vectors, n, method, aggregate), strict=False)
+        )
+        found.append(
+            Evaluation(
+                Metric.of([auroc(*pair) for pair in pairs]), Metric.of([tnr_at_tpr(*pair) for pair in pairs])
+            )
+        )
+    return found
+
+
+def side_by_side(
+    calibration: Calibration | None,
+    id_set: ScoreSet,
+    ood_sets: Sequence[ScoreSet],
+    n: int,
+    aggregate: str = "sum",
+    dataset: str = "",
+    transforms: str = "",
+) -> list[Row]:
+    """The table of the paper's first ablation: every method on every OOD set.
+
+    dataset and transforms say which of the paper's tables to compare with; see `paper.reported`.
+    """
+    rows = []
+    for method in METHODS:
+        used = draws(method, n)
+        evaluations = evaluate_sets(calibration, id_set, ood_sets, n, aggregate, method)
+        for ood_set, evaluation in zip(ood_sets, evaluations, strict=True):
+            printed = [
+                reported(dataset, transforms, ood_set.name, method, used, metric)
+                for metric in ("auroc", "tnr")
+            ]
+            rows.append(
+                Row(
+                    ood_set.name,
+                    ood_set.label,
+                    method,
+                    used,
+                    evaluation.auroc,
+                    evaluation.tnr,
+                    printed[0],
+                    printed[1],
+                )
+            )
+    order = {ood_set.name: place for place, ood_set in enumerate(ood_sets)}
+    return sorted(rows, key=lambda row: order[row.ood_set])  # stable: methods keep their order
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One OOD set as n grows: an evaluation for each n, and the (n, percent) pairs that the paper prints."""
+
+    label: str
+    ns: tuple[int, ...]
+    evaluations: tuple[Evaluation, ...]
+    paper_auroc: tuple[tuple[int, float], ...] = ()
+    paper_tnr: tuple[tuple[int, float], ...] = ()
+
+
+def growth(
+    ood_set: ScoreSet,
+    ns: Sequence[int],
+    evaluations: Sequence[Evaluation],
+    dataset: str = "",
+    transforms: str = "",
+) -> Growth:
+    """iDECODe's evaluations at each n, with what the paper prints at n = 1 (ICAD), 5 and 20."""
+    printed: dict[str, list[tuple[int, float]]] = {"auroc": [], "tnr": []}
+    for metric, pairs in printed.items():
+        for method, n in (("ICAD", 1), ("iDECODe", 5), ("iDECODe", 20)):
+            if number := reported(dataset, transforms, ood_set.name, method, n, metric):
+                pairs.append((n, number.mean))
+    return Growth(
+        ood_set.label, tuple(ns), tuple(evaluations), tuple(printed["auroc"]), tuple(printed["tnr"])
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class NamedCurve:
+    """A ROC curve to be drawn."""
+
+    label: str
+    false_positive_rate: FloatArray
+    true_positive_rate: FloatArray
+    auroc: float
+    tnr: float  # at 90 % TPR
+
+
+def curve(label: str, id_scores: FloatArray, ood_scores: FloatArray, points: int = 300) -> NamedCurve:
+    """The ROC curve of one run, thinned to about `points` points that lie evenly along it."""
+    full = roc(id_scores, ood_scores)
+    x, y = full.false_positive_rate, full.true_positive_rate
+    along = np.concatenate([[0.0], np.cumsum(np.diff(x) + np.diff(y))])  # 0 .. 2
+    keep = np.unique(np.searchsorted(along, np.linspace(0, along[-1], points)).clip(max=x.size - 1))
+    return NamedCurve(
+        label, x[keep], y[keep], auroc(id_scores, ood_scores), tnr_at_tpr(id_scores, ood_scores)
+    )
