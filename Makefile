@@ -1,0 +1,57 @@
+# Two commands: `make app` and `make test`. Each sets up .venv first when needed.
+
+PYTHON := .venv/bin/python
+READY := .venv/.ready
+READY_DEV := .venv/.ready-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help app test lint bench chromium clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+app: $(READY)  ## start the app in the browser
+	$(PYTHON) -m streamlit run app.py
+
+test: $(READY_DEV) chromium lint  ## style, types and all tests
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n auto --dist loadfile
+
+lint: $(READY_DEV)  ## style, format and types
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+bench: $(READY_DEV)  ## speed and memory ratios, each measured in one run
+	$(PYTHON) -m benchmarks.p_values
+	$(PYTHON) -m benchmarks.scoring
+
+clean:  ## remove .venv and the tools' caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+
+# The app's tests drive a real browser.
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+	  if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; \
+	  else \
+	    echo "make test needs Chromium: install it (Debian: sudo apt-get install chromium), then try again." >&2; exit 1; \
+	  fi; }
+
+# Stamps: set-up runs again only when a list of requirements has changed.
+$(READY): requirements.txt pyproject.toml | .venv/bin/pip
+	$(PYTHON) -m pip install --quiet -r requirements.txt
+	$(PYTHON) -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+$(READY_DEV): requirements-dev.txt $(READY)
+	$(PYTHON) -m pip install --quiet -r requirements-dev.txt
+	@touch $@
+
+.venv/bin/pip:
+	@for python in python3 python3.13 python3.12 python3.11; do \
+	  if $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then \
+	    echo "Setting up .venv with $$($$python --version); the first time takes a few minutes."; \
+	    exec $$python -m venv .venv; \
+	  fi; \
+	done; \
+	echo "Python 3.11, 3.12 or 3.13 is needed and was not found: install one of them, then try again." >&2; exit 1
