@@ -114,7 +114,7 @@ _fashion = Recipe(
 _cifar10_rotations = Recipe(
     name="cifar10-rotations",
     dataset="cifar10",
-    model=ModelConfig("compact", outputs=4, widths=(48, 160, 256)),
+    model=ModelConfig("compact", outputs=4, widths=(32, 128, 256)),
     transforms=Rotations(per_draw="all"),
     base_ncm="cross_entropy",
     task="transform_class",
@@ -125,7 +125,7 @@ _cifar10_rotations = Recipe(
 _cifar10_projective = replace(
     _cifar10_rotations,
     name="cifar10-projective",
-    model=ModelConfig("compact", outputs=8, widths=(48, 128, 256), variance=True),
+    model=ModelConfig("compact", outputs=8, widths=(32, 128, 256), variance=True),
     transforms=Projective(),
     base_ncm="parameter_error",
     task="transform_parameters",
