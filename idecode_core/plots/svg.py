@@ -123,6 +123,19 @@ def chart(
     return "\n".join([*parts, "</svg>\n"])
 
 
+def grid(charts: Sequence[str], columns: int, width: int = WIDTH, height: int = HEIGHT) -> str:
+    """Charts of one size, side by side and below each other, as one SVG."""
+    rows = -(-len(charts) // columns)
+    placed = [
+        svg.replace("<svg ", f'<svg x="{width * (i % columns)}" y="{height * (i // columns)}" ', 1)
+        for i, svg in enumerate(charts)
+    ]
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width * columns} {height * rows}" role="img">'
+    )
+    return "\n".join([head, *placed, "</svg>\n"])
+
+
 def _legend(lines: Sequence[Line], width: int) -> list[str]:
     """Names of the lines, right to left along the title's row."""
     parts, x = [], float(width - RIGHT)

@@ -1,0 +1,100 @@
+"""RESULTS.md: each command writes its own section between markers and leaves the others as they are."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from idecode_core.evaluation import Metric
+from idecode_core.files import write_text
+
+ORDER = (
+    "table1",
+    "auroc-vs-n",
+    "tnr-vs-n",
+    "fdr",
+    "transform-sets",
+    "merged",
+    "sbp",
+    "svhn",
+    "fashion",
+    "audio",
+)
+INTRODUCTION = """# Results
+
+Our numbers beside the paper's (Kaur et al., AAAI 2022). This file is written by `python -m idecode_core reproduce`;
+each section names the command that recomputes it, in seconds, from the score vectors stored in `checkpoints/`.
+
+Rates are in percent. "±" is the standard deviation over five runs that share the model and the calibration set and
+draw their transforms independently, as in the paper. In-distribution is the positive class; TNR is taken at 90 % TPR.
+"""
+COMPARABILITY = """What can be compared: our networks are compact ones, trained on two CPU cores; the paper trained a
+ResNet-34 for 2,600 epochs. Tiny-ImageNet stands for its ImageNet, Places (MiniPlaces at 32 px) for its Places365, and
+"LSUN proxy" (Places images of nine of LSUN's ten scenes) for its LSUN; iSUN is not in the paper. The paper's Places365
+numbers for projective transforms (99.98) come from images that were warped at 256 px and resized afterwards, so they
+show a difference in preprocessing; ours are resized first. The test points are a random part of each set (CIFAR-10:
+up to 2,500 of the first half of its test split; other sets: up to 1,250)."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment: its text, and the figures that go beside RESULTS.md (file name -> SVG)."""
+
+    name: str
+    title: str
+    body: str
+    figures: dict[str, str] = field(default_factory=dict)
+
+    def markdown(self) -> str:
+        figures = "".join(f"\n![{self.title}](results/{file})\n" for file in self.figures)
+        command = f"Command: `python -m idecode_core reproduce {self.name}`."
+        return f"## {self.title}\n\n{command}\n{figures}\n{self.body.strip()}\n"
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; the first column is text, the others are numbers.
+
+    >>> print(table(["set", "AUROC"], [["SVHN", "95.0"]]))
+    | set | AUROC |
+    |---|---:|
+    | SVHN | 95.0 |
+    """
+    lines = [f"| {' | '.join(titles)} |", f"|---|{'---:|' * (len(titles) - 1)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def percent(metric: Metric) -> str:
+    """ "95.7 ± 0.1", from a metric between 0 and 1."""
+    return f"{100 * metric.mean:.1f} ± {100 * metric.spread:.1f}"
+
+
+def beside_the_paper(pairs: Sequence[tuple[str, float, float]], what: str) -> str:
+    """A plain sentence on (set, ours, the paper's), in percent: where ours are worse, and where they are not."""
+    worse = [
+        f"{label} by {theirs - ours:.1f}" for label, ours, theirs in pairs if round(theirs - ours, 1) > 0
+    ]
+    better = [
+        f"{label} by {ours - theirs:.1f}" for label, ours, theirs in pairs if round(ours - theirs, 1) > 0
+    ]
+    equal = [label for label, ours, theirs in pairs if round(abs(ours - theirs), 1) == 0]
+    sentences = []
+    if worse:
+        sentences.append(f"**Ours are worse than the paper's** ({what}): {', '.join(worse)}.")
+    if better:
+        sentences.append(f"Ours are better: {', '.join(better)}.")
+    if equal:
+        sentences.append(f"Equal to one decimal: {', '.join(equal)}.")
+    return " ".join(sentences)
+
+
+def write_section(path: Path, section: Section) -> None:
+    """Replace the section's part of the file, or put it in its place; figures go to results/ beside the file."""
+    text = path.read_text(encoding="utf-8") if path.exists() else f"{INTRODUCTION}\n{COMPARABILITY}\n"
+    parts = dict(re.findall(r"<!-- begin ([\w-]+) -->\n(.*?)<!-- end \1 -->\n?", text, flags=re.DOTALL))
+    parts[section.name] = section.markdown()
+    head = re.split(r"\n*<!-- begin ", text, maxsplit=1)[0].rstrip()
+    ordered = sorted(parts, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+    blocks = [f"<!-- begin {name} -->\n{parts[name]}<!-- end {name} -->\n" for name in ordered]
+    for file, svg in section.figures.items():
+        write_text(path.parent / "results" / file, svg)
+    write_text(path, "\n".join([f"{head}\n", *blocks]))
