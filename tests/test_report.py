@@ -34,14 +34,15 @@ from idecode_core.report import (
 )
 from idecode_core.report.inspection import png
 from idecode_core.report.steps import source, step_source
+from idecode_core.verdict import Verdict
 
 PIXELS = np.random.default_rng(3).integers(0, 256, (28, 28, 3), dtype=np.uint8)
 
 
 def sample(name: str = "coat.png", p_value: float = 0.25, is_ood: bool = False) -> InspectedSample:
-    return InspectedSample(
-        name, png(PIXELS), content_hash(PIXELS), (0.1, 1 / 3), 0.1 + 1 / 3, p_value, 0, is_ood
-    )
+    vector = (0.1, 1 / 3)
+    verdict = Verdict(sum(vector), 0, 3, p_value, 0.05, is_ood, threshold=9.0)
+    return InspectedSample(name, png(PIXELS), content_hash(PIXELS), vector, verdict)
 
 
 def inspection(*samples: InspectedSample, **changes: object) -> Inspection:
@@ -149,8 +150,13 @@ def test_content_hash_depends_on_content_and_not_on_the_file() -> None:
 def test_report_says_what_false_discovery_control_promises_and_what_a_threshold_promises() -> None:
     plain = inspection_report(inspection(sample()))
     controlled = inspection_report(inspection(sample(), false_discovery_control=True))
-    assert "of in-distribution samples is flagged" in plain.sentences[1]
-    assert "of the flagged samples is in-distribution" in controlled.sentences[1]
+    assert any("of in-distribution samples is flagged" in text for text in plain.sentences)
+    assert any("of the flagged samples is in-distribution" in text for text in controlled.sentences)
+
+
+def test_report_of_one_sample_leads_with_its_verdict_in_words() -> None:
+    report = inspection_report(inspection(sample()))
+    assert report.sentences[0].startswith("Not flagged: none of the 3 calibration images was this strange")
 
 
 def test_reading_the_report_package_imports_neither_torch_nor_scipy_nor_plotly() -> None:

@@ -7,6 +7,7 @@ from idecode_core.report.inspection import (
     Inspection,
     calibration_hash,
     content_hash,
+    inspect_batch,
     inspection_report,
 )
 from idecode_core.report.inspection_notebook import inspection_notebook
@@ -27,6 +28,7 @@ __all__ = [
     "Text",
     "calibration_hash",
     "content_hash",
+    "inspect_batch",
     "inspection_notebook",
     "inspection_report",
     "steps_notebook",

@@ -2,8 +2,9 @@
 
 import hashlib
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,23 @@ from idecode_core.draws import content_key
 from idecode_core.report.content import Figure, Picture, Report, Value
 
 if TYPE_CHECKING:
-    from idecode_core.calibration import Calibration  # SciPy is slow to import, and pages import this file
+    # These are slow to import, and pages import this file.
+    from idecode_core.calibration import Calibration
+    from idecode_core.detector import Detector
+    from idecode_core.verdict import Verdict
 
 THUMBNAIL = 96  # pixels
+
+
+class Input(Protocol):
+    """What a page knows of one file."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def content_hash(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -26,14 +41,7 @@ class InspectedSample:
     """The file as it came, or a lossless copy of it: a notebook decodes it again to the same content."""
     content_hash: str
     score_vector: tuple[float, ...]  # V(x), n entries
-    score: float  # F(V(x))
-    p_value: float
-    rank: int  # #{j : F(V(x_j)) >= F(V(x))}
-    is_ood: bool
-
-    @property
-    def verdict(self) -> str:
-        return "OOD" if self.is_ood else "iD"
+    verdict: "Verdict"
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,42 @@ class Inspection:
     samples: tuple[InspectedSample, ...]
 
 
+def inspect_batch(
+    detector: "Detector",
+    folder_name: str,
+    inputs: Sequence[Input],
+    score_vectors: NDArray[np.float64],
+    verdicts: Sequence["Verdict"],
+    *,
+    n: int,
+    aggregate: str,
+    smoothed: bool,
+    seed: int,
+    false_discovery_control: bool = False,
+) -> Inspection:
+    """What a page has at hand for its batch: score vectors (batch, at least n) and what `judge` made of them."""
+    from idecode_core.checkpoint import scorer_hash
+
+    samples = tuple(
+        InspectedSample(item.name, item.data, item.content_hash, tuple(vector[:n].tolist()), verdict)
+        for item, vector, verdict in zip(inputs, score_vectors, verdicts, strict=True)
+    )
+    return Inspection(
+        detector=folder_name,
+        modality=detector.scorer.modality,
+        scorer_sha256=scorer_hash(detector.scorer),
+        calibration_sha256=calibration_hash(detector.calibration),
+        k=detector.calibration.k,
+        n=n,
+        epsilon=verdicts[0].epsilon,
+        aggregate=aggregate,
+        smoothed=smoothed,
+        seed=seed,
+        false_discovery_control=false_discovery_control,
+        samples=samples,
+    )
+
+
 def content_hash(decoded: NDArray[np.generic]) -> str:
     """A hash of the decoded pixels or samples, whatever file they came in; with the seed, it fixes the draws."""
     return content_key(decoded, seed=0).tobytes().hex()
@@ -67,9 +111,9 @@ def calibration_hash(calibration: "Calibration") -> str:
 
 
 def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = ()) -> Report:
-    """The batch as a report: one row a sample."""
-    flagged = sum(sample.is_ood for sample in inspection.samples)
-    count = len(inspection.samples)
+    """The batch as a report: one row a sample. A batch of one leads with its verdict in words."""
+    from idecode_core.verdict import sentence
+
     rule = (
         f"Benjamini-Hochberg at q = {inspection.epsilon:g} over the batch (false discovery control)"
         if inspection.false_discovery_control
@@ -87,11 +131,20 @@ def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = ()) 
         "rule": rule,
         "seed": inspection.seed,
     }
+    flagged = sum(sample.verdict.is_ood for sample in inspection.samples)
+    title = f"{flagged} of {len(inspection.samples)} flagged by {inspection.detector}"
+    lead: list[str] = []
+    if len(inspection.samples) == 1:
+        (only,) = inspection.samples
+        title = f"{only.name}, seen by {inspection.detector}"
+        lead = [sentence(only.verdict, "image" if inspection.modality == "image" else "clip")]
     return Report(
-        title=f"{flagged} of {count} flagged by {inspection.detector}",
+        title=title,
         sentences=(
+            *lead,
             f"A sample is flagged as out of distribution (OOD) by the rule: {rule}. Its p-value is the share of samples "
-            f"that are at least as strange, among the {inspection.k:,} calibration samples and itself.",
+            f"that are at least as strange, among the {inspection.k:,} calibration samples and itself"
+            f"{', ties broken at random' if inspection.smoothed else ''}.",
             _promise(inspection),
             "A flag does not say why a sample is strange, and no flag does not prove that a sample belongs.",
         ),
@@ -116,10 +169,10 @@ def _promise(inspection: Inspection) -> str:
 def _row(sample: InspectedSample, inspection: Inspection) -> dict[str, Value | Picture]:
     row: dict[str, Value | Picture] = {
         "name": sample.name,
-        "verdict": sample.verdict,
-        "p_value": sample.p_value,
-        "rank": f"{sample.rank + 1:,} of {inspection.k + 1:,}",
-        "score": sample.score,
+        "verdict": "OOD" if sample.verdict.is_ood else "iD",
+        "p_value": sample.verdict.p_value,
+        "rank": f"{sample.verdict.rank + 1:,} of {inspection.k + 1:,}",
+        "score": sample.verdict.score,
         "score_vector": sample.score_vector,
         "content_hash": sample.content_hash,
     }

@@ -81,20 +81,8 @@ def _detect_cell(inspection: Inspection) -> str:
         "detection = detector.detect(samples, n=n, epsilon=epsilon, aggregate=aggregate, seed=seed)",
         "p_values, is_ood = detection.p_values, detection.is_ood",
     ]
-    if inspection.smoothed:
-        lines += [
-            "p_values = detector.calibration.p_values(",
-            "    detection.score_vectors, aggregate, smoothed_generator=np.random.default_rng(seed)",
-            ")",
-            "is_ood = p_values < epsilon",
-        ]
-    if inspection.false_discovery_control:
-        lines += [
-            "",
-            "from idecode_core.testing import benjamini_hochberg",
-            "",
-            "is_ood = benjamini_hochberg(p_values, q=epsilon)  # over the batch, in place of p < epsilon",
-        ]
+    if inspection.smoothed or inspection.false_discovery_control:
+        lines += ["", *_judge_lines(inspection)]
     lines += [
         "",
         "for (name, *_), p, flagged in zip(files, p_values, is_ood, strict=True):",
@@ -103,9 +91,35 @@ def _detect_cell(inspection: Inspection) -> str:
     return "\n".join(lines)
 
 
+def _judge_lines(inspection: Inspection) -> list[str]:
+    """Smoothed p-values and false discovery control are steps after Algorithm 1."""
+    options = []
+    if inspection.smoothed:
+        options.append("    smoothed_by=[smoothing_generator(content, seed) for _, content, _ in files],")
+    if inspection.false_discovery_control:
+        options.append(
+            "    false_discovery_control=True,  # Benjamini-Hochberg over the batch, in place of p < epsilon"
+        )
+    names = "judge, smoothing_generator" if inspection.smoothed else "judge"
+    return [
+        f"from idecode_core.verdict import {names}",
+        "",
+        "verdicts = judge(",
+        "    detector.calibration,",
+        "    detection.score_vectors,",
+        "    n=n,",
+        "    epsilon=epsilon,",
+        "    aggregate=aggregate,",
+        *options,
+        ")",
+        "p_values = np.array([verdict.p_value for verdict in verdicts])",
+        "is_ood = np.array([verdict.is_ood for verdict in verdicts])",
+    ]
+
+
 def _check_cell(inspection: Inspection) -> str:
-    scores = ", ".join(repr(sample.score) for sample in inspection.samples)
-    p_values = ", ".join(repr(sample.p_value) for sample in inspection.samples)
+    scores = ", ".join(repr(sample.verdict.score) for sample in inspection.samples)
+    p_values = ", ".join(repr(sample.verdict.p_value) for sample in inspection.samples)
     return f"""\
 shown_scores = [{scores}]
 shown_p_values = [{p_values}]
