@@ -104,10 +104,11 @@ def id_and_ood(score_sets: Sequence[ScoreSet], where: str = "the folder") -> tup
 
 
 def runs(score_vectors: NDArray[np.floating], n: int) -> list[FloatArray]:
-    """The independent runs of n draws: run r is columns 20 r .. 20 r + n - 1, each (N, n)."""
-    if not 1 <= n <= DRAWS_PER_RUN:
-        raise SettingError(f"n must lie between 1 and {DRAWS_PER_RUN}, the draws of one stored run, got {n}.")
-    count = score_vectors.shape[1] // DRAWS_PER_RUN
+    """The independent runs of n draws: run r is columns 20 r .. 20 r + n - 1, each (N, n). Fewer columns are one run."""
+    limit = min(DRAWS_PER_RUN, score_vectors.shape[1])
+    if not 1 <= n <= limit:
+        raise SettingError(f"n must lie between 1 and {limit}, the draws of one stored run, got {n}.")
+    count = max(score_vectors.shape[1] // DRAWS_PER_RUN, 1)
     vectors = score_vectors.astype(np.float64)
     return [vectors[:, DRAWS_PER_RUN * r : DRAWS_PER_RUN * r + n] for r in range(count)]
 
