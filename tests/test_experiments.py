@@ -1,0 +1,173 @@
+"""`reproduce` on a small synthetic set of detector folders: no model is run, only stored numbers are read."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from idecode_core.calibration import Calibration
+from idecode_core.cards import write_card
+from idecode_core.checkpoint import read_config, save_detector
+from idecode_core.detector import Detector
+from idecode_core.errors import CheckpointError, IdecodeError, SettingError
+from idecode_core.evaluation import ScoreSet, write_scores
+from idecode_core.experiments.command import EXPERIMENTS, reproduce
+from idecode_core.experiments.false_detections import observed_band, sampled_rates
+from idecode_core.experiments.results import Section, beside_the_paper, write_section
+from idecode_core.files import write_npz
+from idecode_core.images import Preprocessing
+from idecode_core.merged import MergedScorer
+from idecode_core.models import Equivariant, ModelConfig
+from idecode_core.scoring import ImageScorer, Scorer
+from idecode_core.transforms import Projective, Rotations, SmallAffine
+
+OOD_SETS = {"svhn-test": "SVHN", "cifar100-test": "CIFAR-100", "places-test": "Places", "isun-test": "iSUN"}
+
+
+def tiny_scorer(transforms, base_ncm: str, outputs: int, classes: tuple[str, ...] = ()) -> ImageScorer:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = Equivariant(ModelConfig("compact", outputs=outputs, widths=(4, 4, 4)))
+    return ImageScorer(model, transforms, base_ncm, Preprocessing(16), classes=classes)
+
+
+def write_detector(root: Path, name: str, scorer: Scorer, id_name: str = "cifar10-test") -> None:
+    generator = np.random.default_rng(len(name))
+
+    def vectors(points: int, draws: int, shift: float) -> np.ndarray:
+        own = generator.normal(shift, 1, size=(points, 1))
+        return np.exp(own + generator.normal(size=(points, draws)))
+
+    save_detector(Detector(name, scorer, Calibration(vectors(1600, 20, 0.0)), "test images"), root / name)
+    identity = read_config(root / name)["scorer_sha256"]
+    write_scores(root / name, ScoreSet(id_name, "iD", False, vectors(300, 100, 0).astype(np.float32)), identity)
+    for i, (ood, label) in enumerate(OOD_SETS.items()):
+        strange = vectors(80, 100, 0.5 + 0.5 * i).astype(np.float32)
+        write_scores(root / name, ScoreSet(ood, label, True, strange), identity)
+    if isinstance(scorer, ImageScorer) and scorer.classes:
+        for ood in (id_name, *OOD_SETS):
+            confidence = generator.random(300 if ood == id_name else 80).astype(np.float32)
+            write_npz(root / name / "softmax" / f"{ood}.npz", {"scores": confidence, "scorer": np.array(identity)})
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoints")
+    rotations = tiny_scorer(Rotations("all"), "cross_entropy", 4)
+    classifier = tiny_scorer(SmallAffine(), "invariance", 10, tuple("abcdefghij"))
+    write_detector(folder, "cifar10-rotations", rotations)
+    write_detector(folder, "cifar10-projective", tiny_scorer(Projective(), "parameter_error", 8))
+    write_detector(folder, "cifar10-invariance", classifier)
+    references = (np.random.default_rng(0).random((20, 2)),) * 2
+    merged = MergedScorer((rotations, classifier), ("rotations", "invariance"), references, (1.0, 0.5))
+    write_detector(folder, "cifar10-merged", merged)
+    write_detector(folder, "fashion-rotations", rotations, "fashion-test")
+    return folder
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_each_experiment_writes_its_section_with_its_command(name: str, root: Path, tmp_path: Path) -> None:
+    results = tmp_path / "RESULTS.md"
+    (section,) = reproduce([name], root, results)
+    text = results.read_text()
+    assert f"python -m idecode_core reproduce {name}" in text
+    assert text.count(f"<!-- begin {name} -->") == text.count(f"<!-- end {name} -->") == 1
+    assert "nan" not in text.lower().replace("nand", "")
+    for file in section.figures:
+        svg = (tmp_path / "results" / file).read_text()
+        assert svg.startswith("<svg") and svg.rstrip().endswith("</svg>") and "nan" not in svg
+
+
+def test_writing_a_section_again_changes_nothing_else(root: Path, tmp_path: Path) -> None:
+    results = tmp_path / "RESULTS.md"
+    reproduce(["all"], root, results)
+    first = results.read_text()
+    reproduce(["merged"], root, results)
+    assert results.read_text() == first
+
+
+def test_sections_stand_in_a_fixed_order_and_foreign_text_stays(tmp_path: Path) -> None:
+    results = tmp_path / "RESULTS.md"
+    results.write_text("# Mine\n\nkeep this\n")
+    write_section(results, Section("fdr", "F", "second"))
+    write_section(results, Section("table1", "T", "first"))
+    write_section(results, Section("fdr", "F", "changed"))
+    text = results.read_text()
+    assert text.startswith("# Mine\n\nkeep this\n")
+    assert text.index("first") < text.index("changed") and "second" not in text
+
+
+def test_table1_shows_the_number_that_scikit_learn_gives(root: Path, tmp_path: Path) -> None:
+    from sklearn.metrics import roc_auc_score
+
+    from idecode_core.experiments.stored import open_stored
+
+    stored = open_stored(root, "cifar10-projective")
+    aurocs = []
+    for r in range(5):
+        known, strange = (
+            one.score_vectors[:, 20 * r].astype(float) for one in (stored.id_set, stored.ood_sets[0])
+        )
+        labels = np.r_[np.zeros(len(known)), np.ones(len(strange))]
+        aurocs.append(100 * roc_auc_score(labels, np.r_[known, strange]))
+    (section,) = reproduce(["table1"], root, tmp_path / "RESULTS.md")
+    assert f"{np.mean(aurocs):.1f} ± {np.std(aurocs, ddof=1):.1f} (92.9)" in section.body  # beside the paper's
+
+
+def test_an_unknown_experiment_lists_the_right_ones(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="table1, auroc-vs-n"):
+        reproduce(["table9"], root, tmp_path / "RESULTS.md")
+
+
+def test_a_missing_detector_says_what_was_expected(tmp_path: Path) -> None:
+    with pytest.raises(IdecodeError, match="cifar10-projective"):
+        reproduce(["table1"], tmp_path, tmp_path / "RESULTS.md")
+
+
+def test_the_plain_sentence_says_where_ours_are_worse() -> None:
+    text = beside_the_paper([("SVHN", 90.0, 95.7), ("Places", 80.0, 70.0), ("LSUN", 85.98, 86.0)], "AUROC")
+    assert "worse than the paper's** (AUROC): SVHN by 5.7." in text
+    assert "better: Places by 10.0." in text and "Equal to one decimal: LSUN." in text
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_sampled_rates_stay_near_epsilon(replacement: bool) -> None:
+    generator = np.random.default_rng(0)
+    scores, test = generator.normal(size=5000), generator.normal(size=4000)
+    rates = sampled_rates(scores, test, 1000, (0.05, 0.5), replacement=replacement, generator=generator, repeats=40)
+    assert rates.shape == (40, 2)
+    # five standard deviations of the mean: the pool's own error dominates
+    assert np.abs(rates.mean(axis=0) - [0.05, 0.5]).max() < 5 * np.sqrt(0.25 / 5000 + 0.25 / 4000)
+
+
+def test_the_observed_band_holds_as_many_simulated_rates_as_it_says() -> None:
+    generator = np.random.default_rng(1)
+    low, high = observed_band(k=99, epsilon=0.2, points=50, level=0.9)
+    inside = 0
+    for _ in range(2000):
+        threshold = np.sort(generator.random(99))[-19]  # J = 19
+        inside += low <= np.mean(generator.random(50) > threshold) <= high
+    exact = stats.betabinom(50, 19, 81)
+    share = exact.cdf(round(high * 50)) - exact.cdf(round(low * 50) - 1)
+    assert stats.binomtest(inside, 2000, share).pvalue > 1e-3
+    assert share >= 0.9
+
+
+def test_a_card_names_data_numbers_limits_and_licence(root: Path) -> None:
+    for name in ("cifar10-rotations", "cifar10-merged"):
+        write_card(root / name)
+        text = (root / name / "card.md").read_text()
+        for wanted in ("CIFAR-10", "SVHN", "AUROC", "Limits", "Licence", "reproduce", "1,600 held-out points"):
+            assert wanted in text
+    assert "rotations (weight 1)" in text and "invariance (weight 0.5)" in text
+
+
+def test_scores_of_other_weights_are_never_tabulated(root: Path, tmp_path: Path) -> None:
+    scorer = tiny_scorer(Projective(), "parameter_error", 8)
+    write_detector(tmp_path, "cifar10-projective", scorer)
+    strange = ScoreSet("svhn-test", "SVHN", True, np.ones((5, 100), np.float32))
+    write_scores(tmp_path / "cifar10-projective", strange, "another")
+    with pytest.raises(CheckpointError, match="other weights"):
+        reproduce(["table1"], tmp_path, tmp_path / "RESULTS.md")
