@@ -142,22 +142,22 @@ def comparison(p: float, epsilon: float) -> str:
 
 
 def meaning(verdict: Verdict, noun: str = "image") -> tuple[str, str]:
-    """What the verdict means, and what it does not."""
+    """What the verdict means, and what it does not: two ends of a sentence."""
     if conformal.flagging_rank(verdict.k, verdict.epsilon) == 0:
         smallest = 1 / (verdict.k + 1)
         return (
-            f"With {verdict.k:,} calibration {noun}s nothing can ever be flagged at epsilon = {verdict.epsilon:g}: the "
+            f"with {verdict.k:,} calibration {noun}s nothing can ever be flagged at epsilon = {verdict.epsilon:g}: the "
             f"smallest possible p-value is {smallest:.3g}.",
-            f"That the {noun} belongs. Choose a larger epsilon.",
+            f"that the {noun} belongs. Choose a larger epsilon.",
         )
     if verdict.is_ood:
         return (
-            f"A {noun} like those of the calibration set comes out this strange or stranger with probability at most "
-            f"{verdict.p_value:.3g}. Flagging below {verdict.epsilon:g} raises a false alarm on at most "
-            f"{verdict.epsilon:.3g} of such {noun}s, on average.",
-            f"Not the probability that the {noun} belongs, and not why it is strange.",
+            f"{noun}s like those of the calibration set come out this strange in at most {verdict.p_value:.2%} of cases, and "
+            f"at most {verdict.epsilon:.3g} of them are flagged, on average.",
+            f"that the {noun} belongs with probability {verdict.p_value:.3g}; nor does it say what is strange about it.",
         )
     return (
-        f"Among calibration {noun}s this one does not stand out: a share of {verdict.p_value:.3g} is at least as strange.",
-        f"No proof that the {noun} belongs: the detector may be blind to what is different about it.",
+        f"among {noun}s like those of the calibration set this one does not stand out: {verdict.p_value:.1%} of them are "
+        "at least as strange.",
+        f"that the {noun} belongs: the detector may be blind to what is different about it.",
     )

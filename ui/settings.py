@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
+from streamlit.runtime.pages_manager import PagesManager
 
 from ui.cache import device_name, get_configs
 
@@ -50,6 +51,7 @@ def sidebar(live: Live | None = None) -> Settings:
     A page with fragments names in `live` those that a setting reruns, for instance {"epsilon": ["verdict"]}; inside
     such a fragment read `current()`, because its arguments are those of the last full run.
     """
+    _enter_by_app()
     live = live or {}
     configs = get_configs()
     names = sorted(
@@ -82,11 +84,11 @@ def sidebar(live: Live | None = None) -> Settings:
             **link("n"),
         )
         st.select_slider(
-            "False alarms allowed, ε",
+            "False alarms allowed, epsilon",
             EPSILONS,
             DEFAULT_EPSILON,
             format_func=lambda epsilon: f"{epsilon:g}",
-            help="Of in-distribution inputs, at most this share is flagged, on average. An input is flagged when p < ε.",
+            help="Of in-distribution inputs, at most this share is flagged, on average. An input is flagged when p < epsilon.",
             **link("epsilon"),
         )
         with st.expander("For experts", icon=":material/tune:"):
@@ -131,6 +133,17 @@ def show_device() -> None:
     """The device, at the foot of the sidebar; known once a detector was loaded."""
     if name := device_name():
         st.sidebar.caption(f"Runs on the {name}")
+
+
+def _enter_by_app() -> None:
+    """Run app.py first when a link to one page is the first visit to a new server.
+
+    Until st.navigation has been called once, Streamlit takes a folder named pages/ for its older kind of app and
+    runs the page alone, without navigation and page settings.
+    """
+    if PagesManager.uses_pages_directory:
+        PagesManager.uses_pages_directory = False
+        st.rerun()
 
 
 def _rerun(fragments: tuple[str, ...]) -> None:

@@ -17,7 +17,10 @@ def aggregate_on_histogram(
     calibration_scores: Floats, score: float, threshold: float, *, is_ood: bool, height: int = 320
 ) -> go.Figure:
     """F(V(x)) among the calibration set's, with the score above which inputs are flagged at epsilon."""
-    logarithmic = skewed(np.append(calibration_scores, score))
+    floor = log_floor(np.append(calibration_scores, score))
+    logarithmic = floor is not None
+    if floor is not None:
+        calibration_scores, score = np.maximum(calibration_scores, floor), max(score, floor)
     low, high = min(calibration_scores.min(), score), max(calibration_scores.max(), score)
     edges = np.geomspace(low, high, BINS + 1) if logarithmic else np.linspace(low, high, BINS + 1)
     if low == high:
@@ -62,9 +65,13 @@ def aggregate_on_histogram(
 def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | None = None) -> go.Figure:
     """Base scores of single draws over the band that holds the middle 90 % of the calibration set's."""
     low, middle, high = np.quantile(calibration_base_scores, [0.05, 0.5, 0.95])
+    above = scores > high
+    floor = log_floor(np.concatenate([scores, [low, middle, high]]))
+    logarithmic = floor is not None
+    if floor is not None:
+        low, scores = max(low, floor), np.maximum(scores, floor)
     draws = np.arange(1, len(scores) + 1)
     ends = [0.4, len(scores) + 0.6]
-    above = scores > high
     figure = go.Figure()
     figure.add_scatter(x=ends, y=[high, high], mode="lines", line_width=0, hoverinfo="skip", showlegend=False)
     figure.add_scatter(
@@ -96,6 +103,7 @@ def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | N
         marker={
             "color": [OOD if a else ID for a in above],
             "size": sizes,
+            "opacity": 1,
             "line": {"color": THRESHOLD, "width": edges},
         },
         selected={"marker": {"opacity": 1}},
@@ -106,8 +114,8 @@ def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | N
     )
     finish(figure, "Draw", "Score of one draw", 300)
     figure.update_xaxes(range=ends, dtick=1 if len(scores) <= 20 else None, showgrid=False)
-    if skewed(np.concatenate([scores, [low, middle, high]])):
-        figure.update_yaxes(type="log")
+    if logarithmic:
+        figure.update_yaxes(type="log", dtick=1 if high / low < 1e4 else None)
     return figure
 
 
@@ -159,9 +167,13 @@ def p_over_seeds(p_values: Floats, seeds: Sequence[int], epsilon: float, height:
     return figure
 
 
-def skewed(values: Floats) -> bool:
-    """Whether positive values need a logarithmic axis to be seen."""
-    return bool(values.min() > 0 and values.max() > 12 * float(np.median(values)))
+def log_floor(values: Floats) -> float | None:
+    """The smallest positive value when only a logarithmic axis shows them all, else None; zeros are drawn there."""
+    positive = values[values > 0]
+    if values.min() < 0 or positive.size < values.size / 2:
+        return None
+    spread = positive.max() / np.quantile(positive, 0.05)
+    return float(positive.min()) if spread > 50 else None
 
 
 def _upright(figure: go.Figure, x: float, top: float, colour: str, dash: str, name: str, text: str) -> None:

@@ -15,7 +15,7 @@ OTHERS = ("#009E73", "#E69F00", "#56B4E9", "#F0E442")
 GRID = "rgba(128, 128, 128, 0.22)"
 TEXT = "#7B8794"
 """Readable on white and on near-black; Streamlit replaces it with the page's own text colour."""
-FONT = "Source Sans, Source Sans 3, Segoe UI, Helvetica, Arial, sans-serif"
+FONT = '"Source Sans", "Segoe UI", Helvetica, Arial, sans-serif'
 HEIGHT = 320
 
 
@@ -34,6 +34,7 @@ def finish(figure: go.Figure, x_title: str, y_title: str, height: int = HEIGHT) 
         "linecolor": GRID,
         "automargin": True,
         "title_standoff": 8,
+        "exponentformat": "power",
     }
     figure.update_layout(
         template="none",
