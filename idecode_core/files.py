@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 
 from idecode_core.errors import IdecodeError
 
@@ -22,9 +23,9 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         write(temporary)
         temporary.chmod(0o644)  # mkstemp makes files that only their owner can read
         temporary.replace(path)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:  # safetensors reports a full disk by an error of its own
         raise IdecodeError(
-            f"Could not write {path}: {error.strerror or error}. Nothing was changed; free some space or choose "
+            f"Could not write {path}: {getattr(error, 'strerror', None) or error}. Nothing was changed; free some space or choose "
             f"another folder, then try again."
         ) from error
     finally:

@@ -13,7 +13,7 @@ from idecode_core.checkpoint import read_config, save_detector
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, IdecodeError, SettingError
 from idecode_core.evaluation import ScoreSet, write_scores
-from idecode_core.experiments.command import EXPERIMENTS, reproduce
+from idecode_core.experiments.reproduce import EXPERIMENTS, reproduce
 from idecode_core.experiments.false_detections import observed_band, sampled_rates
 from idecode_core.experiments.results import Section, beside_the_paper, write_section
 from idecode_core.files import write_npz

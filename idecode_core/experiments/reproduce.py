@@ -1,0 +1,39 @@
+"""Every experiment by its name, and RESULTS.md written from them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from idecode_core.errors import SettingError
+from idecode_core.experiments.curves import auroc_vs_n, tnr_vs_n
+from idecode_core.experiments.false_detections import fdr
+from idecode_core.experiments.results import Section, write_section
+from idecode_core.experiments.softmax import sbp
+from idecode_core.experiments.tables import fashion, merged, svhn, table1, transform_sets
+
+EXPERIMENTS: dict[str, Callable[[Path], Section]] = {
+    "table1": table1,
+    "auroc-vs-n": auroc_vs_n,
+    "tnr-vs-n": tnr_vs_n,
+    "fdr": fdr,
+    "transform-sets": transform_sets,
+    "merged": merged,
+    "sbp": sbp,
+    "svhn": svhn,
+    "fashion": fashion,
+}
+
+
+def reproduce(names: list[str], root: Path, results: Path) -> list[Section]:
+    """Recompute the named experiments ("all" for every one) and write their sections."""
+    chosen = list(EXPERIMENTS) if names == ["all"] else names
+    unknown = [name for name in chosen if name not in EXPERIMENTS]
+    if unknown:
+        raise SettingError(
+            f"No experiment is called {unknown[0]!r}; expected one of {', '.join(EXPERIMENTS)}, or all."
+        )
+    sections = []
+    for name in chosen:
+        section = EXPERIMENTS[name](root)
+        write_section(results, section)
+        sections.append(section)
+    return sections
