@@ -13,27 +13,30 @@ from safetensors import SafetensorError
 from idecode_core.errors import IdecodeError
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, then rename it over `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
+    temporary: Path | None = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+        os.close(handle)
+        temporary = Path(name)
         write(temporary)
         temporary.chmod(0o644)  # mkstemp makes files that only their owner can read
         temporary.replace(path)
     except (OSError, SafetensorError) as error:  # safetensors reports a full disk by an error of its own
+        reason = getattr(error, "strerror", None) or error
         raise IdecodeError(
-            f"Could not write {path}: {getattr(error, 'strerror', None) or error}. Nothing was changed; free some space or choose "
-            f"another folder, then try again."
+            f"Could not write {path}: {reason}. Nothing was changed; free some space or choose another folder, then "
+            f"try again."
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8") and None)
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def write_json(path: Path, value: Any) -> None:
