@@ -219,6 +219,8 @@ def train(
                 save_weights(best_path, average)
             write_text(log_path, "".join(json.dumps(vars(e)) + "\n" for e in log))
             save_state(state_path, recipe, epochs, epoch + 1, model, average, optimizer)
+    if world.size > 1:
+        torch.distributed.barrier()  # the first process writes the best weights; the others wait for them
     best = Equivariant(recipe.model)
     load_weights(best_path, best)
     return best.to(device).eval()
@@ -228,7 +230,8 @@ def initialise(recipe: Recipe, proper: Images) -> Equivariant:
     """M with the recipe's seed; the compact backbone's stem is whitened on images of the proper training set."""
     with torch.random.fork_rng():
         torch.manual_seed(recipe.seed)
-        model = Equivariant(recipe.model).to(proper.device).to(memory_format=torch.channels_last)
+        model = Equivariant(recipe.model).to(proper.device)
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if isinstance(model.backbone, Compact):
         model.backbone.whiten(model.normalise(proper.batch(np.arange(min(5000, len(proper.x))))[0]))
     return model
