@@ -35,9 +35,9 @@ def execute(text: str, folder: Path) -> str:
     return "".join(output.get("text", "") for output in outputs)
 
 
-def run_here(text: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+def run_here(text: str, monkeypatch: pytest.MonkeyPatch, folder: Path = REPOSITORY) -> dict[str, object]:
     """Run a notebook's code in this process, which is quicker; the variables that it leaves."""
-    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.chdir(folder)
     scope: dict[str, object] = {}
     for cell in json.loads(text)["cells"]:
         if cell["cell_type"] == "code":
@@ -130,6 +130,19 @@ def test_exported_notebook_refuses_another_calibration(detector, monkeypatch) ->
     text = inspection_notebook(inspection).replace(inspection.calibration_sha256, "0" * 64)
     with pytest.raises(AssertionError, match="another calibration"):
         run_here(text, monkeypatch)
+
+
+def test_exported_notebook_reads_a_batch_that_is_too_large_from_files_beside_it(  # type: ignore[no-untyped-def]
+    detector, tmp_path: Path, monkeypatch
+) -> None:
+    inspection = batch(detector)
+    for sample in inspection.samples:
+        (tmp_path / sample.name).write_bytes(sample.data)
+    monkeypatch.setattr("idecode_core.report.inspection_cells.EMBED_LIMIT", len(inspection.samples[0].data))
+    monkeypatch.setenv("IDECODE_HOME", str(REPOSITORY))
+    scope = run_here(inspection_notebook(inspection), monkeypatch, tmp_path)
+    assert [text is None for _, _, text in scope["files"]] == [False, True, True]  # type: ignore[attr-defined]
+    assert np.array_equal(scope["p_values"], [sample.verdict.p_value for sample in inspection.samples])  # type: ignore[arg-type]
 
 
 def test_exported_notebook_says_where_to_find_the_library_when_it_is_not_there(

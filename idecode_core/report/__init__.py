@@ -10,7 +10,7 @@ from idecode_core.report.inspection import (
     inspect_batch,
     inspection_report,
 )
-from idecode_core.report.inspection_notebook import inspection_notebook
+from idecode_core.report.inspection_cells import inspection_notebook
 from idecode_core.report.notebook import Code, Text, to_notebook
 from idecode_core.report.steps import Expression, Seed, Step, steps_notebook
 from idecode_core.report.text import to_csv, to_json

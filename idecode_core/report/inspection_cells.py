@@ -12,6 +12,10 @@ DECODERS = {
 }
 
 
+EMBED_LIMIT = 32 * 2**20
+"""Bytes of samples that go into the notebook; a batch beyond that is read from files beside it."""
+
+
 def inspection_notebook(inspection: Inspection) -> str:
     """The notebook file: it holds the samples, loads the detector and asserts the p-values of the screen."""
     cells: list[Cell] = [
@@ -57,19 +61,27 @@ print(detector.name, "·", detector.summary, "· k =", detector.calibration.k)""
 
 
 def _samples_cell(inspection: Inspection) -> str:
-    entries = []
+    entries, embedded, beside = [], 0, False
     for sample in inspection.samples:
-        lines = textwrap.fill(base64.b64encode(sample.data).decode(), 120)
-        entries.append(f'    ({sample.name!r}, {sample.content_hash!r}, """\n{lines}\n"""),\n')
+        embedded += len(sample.data)
+        inside = embedded <= EMBED_LIMIT
+        beside = beside or not inside
+        text = textwrap.fill(base64.b64encode(sample.data).decode(), 120) if inside else ""
+        packed = f'"""\n{text}\n"""' if inside else "None"
+        entries.append(f"    ({sample.name!r}, {sample.content_hash!r}, {packed}),\n")
+    data = "base64.b64decode(text)"
+    if beside:
+        data = "base64.b64decode(text) if text else Path(name).read_bytes()"
+    note = "; None: too large to be inside, put the file beside this notebook" if beside else ""
     return f"""\
 import base64
 
 {DECODERS[inspection.modality]}
 from idecode_core.report import content_hash
 
-files = [  # name, hash of the content, base64
+files = [  # name, hash of the content, base64{note}
 {"".join(entries)}]
-samples = [decode(base64.b64decode(text), name) for name, _, text in files]
+samples = [decode({data}, name) for name, _, text in files]
 assert [content_hash(sample) for sample in samples] == [expected for _, expected, _ in files]"""
 
 

@@ -1,0 +1,74 @@
+"""The batch of the Inspect page as files to keep."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idecode_core.report import Inspection, Report, inspect_batch, inspection_notebook, inspection_report
+from idecode_core.report.content import Figure
+from idecode_core.verdict import Verdict, p_by_n
+from ui.export import download_row
+from ui.samples import Sample
+from ui.settings import Settings
+
+if TYPE_CHECKING:
+    from idecode_core.detector import Detector
+
+
+def export(
+    detector: "Detector",
+    samples: Sequence[Sample],
+    vectors: NDArray[np.float64],
+    found: Sequence[Verdict],
+    settings: Settings,
+    row: int,
+) -> None:
+    """Download buttons for what is on the screen; the figures are those of the chosen row."""
+
+    def inspection() -> Inspection:
+        return inspect_batch(
+            detector,
+            settings.detector,
+            samples,
+            vectors,
+            found,
+            n=settings.n,
+            aggregate=settings.aggregate,
+            smoothed=settings.smoothed,
+            seed=settings.seed,
+            false_discovery_control=found[0].batch > 1,
+        )
+
+    def report() -> Report:
+        return inspection_report(inspection(), figures(detector, vectors[row], found[row], settings))
+
+    download_row(
+        "inspection", report=report, notebook=lambda: inspection_notebook(inspection()), key="inspection"
+    )
+
+
+def figures(
+    detector: "Detector", vector: NDArray[np.float64], verdict: Verdict, settings: Settings
+) -> tuple[Figure, ...]:
+    from idecode_core.plots import inspect
+
+    calibration = detector.calibration
+    scores = calibration.scores(settings.n, settings.aggregate)
+    return (
+        Figure(
+            inspect.aggregate_on_histogram(scores, verdict.score, verdict.threshold, is_ood=verdict.is_ood),
+            "The sample's score among the calibration scores. What lies beyond the dashed line is flagged.",
+        ),
+        Figure(
+            inspect.draw_scores(vector[: settings.n], calibration.score_vectors.ravel()),
+            "Each draw on its own, against the middle 90 % of the calibration set's.",
+        ),
+        Figure(
+            inspect.p_as_n_grows(
+                p_by_n(calibration, vector, settings.aggregate), settings.epsilon, settings.n
+            ),
+            "The p-value with more transforms. If it still wanders at the right, use more.",
+        ),
+    )
