@@ -50,7 +50,7 @@ class Recipe:
 
 
 # The superclass of each of CIFAR-100's fine classes.
-COARSE = (
+COARSE = (  # noqa: SIM905
     "4 1 14 8 0 6 7 7 18 3 3 14 9 18 7 11 3 9 7 11 6 11 5 10 7 6 13 15 3 15 0 11 1 10 12 14 16 9 11 5 "
     "5 19 8 8 15 13 14 17 18 10 16 4 17 4 2 0 17 4 18 17 10 3 2 12 12 16 12 1 9 19 2 10 0 1 16 12 9 13 15 13 "
     "16 19 2 4 6 19 5 5 8 19 18 1 2 15 6 0 17 8 14 13"
@@ -118,7 +118,7 @@ _cifar10_rotations = Recipe(
     transforms=Rotations(per_draw="all"),
     base_ncm="cross_entropy",
     task="transform_class",
-    epochs=24,
+    epochs=18,
     crop=3,
     ema=0.998,
 )
@@ -129,7 +129,7 @@ _cifar10_projective = replace(
     transforms=Projective(),
     base_ncm="parameter_error",
     task="transform_parameters",
-    epochs=12,
+    epochs=10,
     learning_rate=0.02,
 )
 _cifar10_invariance = Recipe(
