@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from idecode_core.errors import InputError
 from idecode_core.images import MAX_BYTES
@@ -129,6 +129,17 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, extensions: 
     if len(data) > MAX_BYTES:
         raise InputError(f"{name}: has more than {MAX_BYTES // 2**20} MB. Make it smaller.")
     return data
+
+
+def zip_folder(folder: Path, name: str) -> bytes:
+    """The files of a folder, in a zip that unpacks into a folder called `name`; the same files give the same bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            member = zipfile.ZipInfo(f"{name}/{path.relative_to(folder).as_posix()}")  # dated 1980
+            member.external_attr = 0o644 << 16
+            archive.writestr(member, path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
 
 
 def climbs(name: str) -> bool:

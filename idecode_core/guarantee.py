@@ -17,6 +17,8 @@ from idecode_core.conformal import (
     checked_p_values,
     checked_scores,
     flagging_rank,
+    p_values,
+    smoothed_p_values,
 )
 from idecode_core.errors import SettingError
 
@@ -77,6 +79,20 @@ def observed_rate(p_values: ArrayLike, epsilon: float, level: float = 0.95) -> O
     return ObservedRate(epsilon, flagged, p.size, float(interval.low), float(interval.high))
 
 
+def law_bands(k: int, epsilons: ArrayLike, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
+    """`FalseDetectionLaw(k, epsilon).interval(level)` for many epsilons at once: lower and upper ends.
+
+    >>> low, high = law_bands(1000, [0.0001, 0.05])
+    >>> low.round(3), high.round(3)
+    (array([0.   , 0.039]), array([0.   , 0.062]))
+    """
+    j = np.array([flagging_rank(k, float(epsilon)) for epsilon in np.asarray(epsilons)])
+    ends = []
+    for q in ((1 - level) / 2, (1 + level) / 2):
+        ends.append(np.where(j > 0, stats.beta.ppf(q, np.maximum(j, 1), k + 1 - np.maximum(j, 1)), 0.0))
+    return ends[0], ends[1]
+
+
 def exceeding_share(law: FalseDetectionLaw) -> float:
     """The share of all calibration sets of this size whose true rate lies above epsilon, by the exact law.
 
@@ -86,6 +102,45 @@ def exceeding_share(law: FalseDetectionLaw) -> float:
     if law.J == 0:
         return 0.0
     return float(stats.beta.sf(law.epsilon, law.J, law.k + 1 - law.J))
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What calibration sets of size k do to one iD test set."""
+
+    k: int
+    epsilons: tuple[float, ...]
+    resampled: FloatArray  # (repeats, len(epsilons)): false detection rates
+    observed: tuple[ObservedRate, ...]  # with one calibration set of size k
+    p_values: FloatArray  # of the iD test points, with that set
+
+
+def study(
+    calibration_scores: ArrayLike,
+    id_scores: ArrayLike,
+    *,
+    k: int,
+    epsilons: Sequence[float],
+    repeats: int = 100,
+    smoothed: bool = False,
+    generator: np.random.Generator,
+) -> Study:
+    """Take k of the calibration scores at random, see what is flagged among iD test points; then resample."""
+    pool = checked_scores(calibration_scores, "calibration_scores")
+    test = checked_scores(id_scores, "id_scores")
+    if not 1 <= k <= pool.size:
+        raise SettingError(
+            f"k must lie between 1 and {pool.size}, the calibration points there are, got {k}."
+        )
+    chosen = pool[generator.permutation(pool.size)[:k]]
+    p = smoothed_p_values(chosen, test, generator=generator) if smoothed else p_values(chosen, test)
+    return Study(
+        k,
+        tuple(epsilons),
+        resampled_rates(pool, test, k=k, epsilons=epsilons, repeats=repeats, generator=generator),
+        tuple(observed_rate(p, epsilon) for epsilon in epsilons),
+        p,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +171,13 @@ def p_value_histogram(p_values: ArrayLike, k: int, bins: int = 20, level: float 
     inside = np.diff(levels)
     place = np.searchsorted(edges, p - 1e-12, side="left") - 1
     counts = np.bincount(np.clip(place, 0, bins - 1), minlength=bins).astype(np.int64)
-    law = stats.betabinom(p.size, inside, k + 1 - inside)
+    bands = {int(r): _bin_band(p.size, int(r), k, level) for r in np.unique(inside)}
+    low, high = np.array([bands[int(r)] for r in inside]).T
+    return PValueHistogram(edges, counts, p.size * inside / (k + 1), low, high)
+
+
+def _bin_band(m: int, r: int, k: int, level: float) -> tuple[int, int]:
+    """Central quantiles of BetaBinomial(m, r, k+1-r), by summing its probabilities: `ppf` is slow."""
+    below = np.cumsum(stats.betabinom.pmf(np.arange(m + 1), m, r, k + 1 - r))
     tail = (1 - level) / 2
-    return PValueHistogram(
-        edges, counts, p.size * inside / (k + 1), np.asarray(law.ppf(tail)), np.asarray(law.ppf(1 - tail))
-    )
+    return int(np.searchsorted(below, tail)), int(np.searchsorted(below, 1 - tail))

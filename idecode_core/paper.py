@@ -22,10 +22,12 @@ COMPARABLE = {
     "tinyimagenet": "ImageNet",
     "cifar100": "CIFAR100",
     "places": "Places365",
+    "places365": "Places365",
     "lsunproxy": "LSUN",
+    "lsun": "LSUN",
     "cifar10": "CIFAR-10",
 }
-"""Our OOD sets and the paper's of the same kind. iSUN is not in the paper; lsunproxy is a proxy for LSUN."""
+"""Our OOD sets and the paper's of the same kind. lsunproxy is a proxy for LSUN; iSUN is not in the paper."""
 
 # Tables of CIFAR-10 as iD with projective transforms: (base score, ICAD, iDECODe n=5, iDECODe n=20).
 _CIFAR10_TNR: dict[str, tuple[Number, Number, Number, Number]] = {

@@ -1,6 +1,6 @@
 """Base score, ICAD and iDECODe on each OOD set, beside the paper's numbers; all from stored scores."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,15 +61,48 @@ def evaluate_sets(
     known = scores_by_run(calibration, id_set.score_vectors, n, method, aggregate)
     found = []
     for ood_set in ood_sets:
-        pairs = list(
-            zip(known, scores_by_run(calibration, ood_set.score_vectors, n, method, aggregate), strict=False)
-        )
+        strange = scores_by_run(calibration, ood_set.score_vectors, n, method, aggregate)
+        pairs = list(zip(known, strange, strict=False))  # a user's own sets may have fewer runs than others
         found.append(
             Evaluation(
                 Metric.of([auroc(*pair) for pair in pairs]), Metric.of([tnr_at_tpr(*pair) for pair in pairs])
             )
         )
     return found
+
+
+def table_rows(
+    ood_sets: Sequence[ScoreSet],
+    evaluations: Mapping[str, Sequence[Evaluation]],
+    n: int,
+    dataset: str = "",
+    transforms: str = "",
+) -> list[Row]:
+    """Evaluations of each method, one an OOD set, as rows beside the paper's numbers.
+
+    dataset and transforms say which of the paper's tables to compare with; see `paper.reported`.
+    """
+    rows = []
+    for i, ood_set in enumerate(ood_sets):
+        for method, found in evaluations.items():
+            used = draws(method, n)
+            auroc_there, tnr_there = (
+                reported(dataset, transforms, ood_set.name, method, used, metric)
+                for metric in ("auroc", "tnr")
+            )
+            rows.append(
+                Row(
+                    ood_set.name,
+                    ood_set.label,
+                    method,
+                    used,
+                    found[i].auroc,
+                    found[i].tnr,
+                    auroc_there,
+                    tnr_there,
+                )
+            )
+    return rows
 
 
 def side_by_side(
@@ -81,33 +114,23 @@ def side_by_side(
     dataset: str = "",
     transforms: str = "",
 ) -> list[Row]:
-    """The table of the paper's first ablation: every method on every OOD set.
+    """The table of the paper's first ablation: every method on every OOD set."""
+    evaluations = {
+        method: evaluate_sets(calibration, id_set, ood_sets, n, aggregate, method) for method in METHODS
+    }
+    return table_rows(ood_sets, evaluations, n, dataset, transforms)
 
-    dataset and transforms say which of the paper's tables to compare with; see `paper.reported`.
-    """
-    rows = []
-    for method in METHODS:
-        used = draws(method, n)
-        evaluations = evaluate_sets(calibration, id_set, ood_sets, n, aggregate, method)
-        for ood_set, evaluation in zip(ood_sets, evaluations, strict=True):
-            printed = [
-                reported(dataset, transforms, ood_set.name, method, used, metric)
-                for metric in ("auroc", "tnr")
-            ]
-            rows.append(
-                Row(
-                    ood_set.name,
-                    ood_set.label,
-                    method,
-                    used,
-                    evaluation.auroc,
-                    evaluation.tnr,
-                    printed[0],
-                    printed[1],
-                )
-            )
-    order = {ood_set.name: place for place, ood_set in enumerate(ood_sets)}
-    return sorted(rows, key=lambda row: order[row.ood_set])  # stable: methods keep their order
+
+def flagged_share(
+    calibration: Calibration,
+    score_vectors: NDArray[np.floating],
+    n: int,
+    epsilon: float,
+    aggregate: str = "sum",
+) -> float:
+    """The share of points with P < epsilon, over all runs: false alarms of an iD set, detections of an OOD set."""
+    scores = method_scores(calibration, score_vectors, n, "iDECODe", aggregate)
+    return float(np.mean([-run < epsilon for run in scores]))
 
 
 @dataclass(frozen=True)
@@ -141,7 +164,7 @@ def growth(
 
 @dataclass(frozen=True, eq=False)
 class NamedCurve:
-    """A ROC curve to be drawn."""
+    """A ROC curve to be drawn; its numbers are means over the runs."""
 
     label: str
     false_positive_rate: FloatArray
@@ -150,12 +173,12 @@ class NamedCurve:
     tnr: float  # at 90 % TPR
 
 
-def curve(label: str, id_scores: FloatArray, ood_scores: FloatArray, points: int = 300) -> NamedCurve:
-    """The ROC curve of one run, thinned to about `points` points that lie evenly along it."""
-    full = roc(id_scores, ood_scores)
+def curve(
+    ood_set: ScoreSet, evaluation: Evaluation, id_run: FloatArray, ood_run: FloatArray, points: int = 300
+) -> NamedCurve:
+    """The ROC curve of one run, thinned to about `points` points that lie evenly along it; numbers over all runs."""
+    full = roc(id_run, ood_run)
     x, y = full.false_positive_rate, full.true_positive_rate
     along = np.concatenate([[0.0], np.cumsum(np.diff(x) + np.diff(y))])  # 0 .. 2
     keep = np.unique(np.searchsorted(along, np.linspace(0, along[-1], points)).clip(max=x.size - 1))
-    return NamedCurve(
-        label, x[keep], y[keep], auroc(id_scores, ood_scores), tnr_at_tpr(id_scores, ood_scores)
-    )
+    return NamedCurve(ood_set.label, x[keep], y[keep], evaluation.auroc.mean, evaluation.tnr.mean)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from idecode_core.conformal import FalseDetectionLaw
+from idecode_core.guarantee import law_bands
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
 
 if TYPE_CHECKING:
@@ -37,12 +38,11 @@ def false_detection_rates(
     step = min(np.diff([0.0, *epsilons]))
     figure = go.Figure()
     grid = np.linspace(top / 200, top * 1.04, 200)
-    laws = [FalseDetectionLaw(k, float(e)) for e in grid]
-    bands = np.array([law.interval(LEVEL) for law in laws])  # (200, 2)
+    low, high = law_bands(k, grid, LEVEL)
     figure.add_trace(
         go.Scatter(
             x=[*grid, *grid[::-1]],
-            y=[*bands[:, 1], *bands[::-1, 0]],
+            y=[*high, *low[::-1]],
             fill="toself",
             fillcolor=faded(CALIBRATION, 0.25),
             line={"width": 0},
@@ -61,15 +61,17 @@ def false_detection_rates(
         )
     )
     if resampled is not None:
-        low, q1, median, q3, high = np.quantile(np.asarray(resampled), [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+        fence, q1, median, q3, upper = np.quantile(
+            np.asarray(resampled), [0.05, 0.25, 0.5, 0.75, 0.95], axis=0
+        )
         figure.add_trace(
             go.Box(
                 x=list(epsilons),
-                lowerfence=low,
+                lowerfence=fence,
                 q1=q1,
                 median=median,
                 q3=q3,
-                upperfence=high,
+                upperfence=upper,
                 name="resampled calibration sets",
                 width=step * 0.42,
                 fillcolor=faded(CALIBRATION, 0.35),

@@ -1,0 +1,29 @@
+"""Evaluate: how well what belongs is told from what does not, for stored test sets or a visitor's own."""
+
+import streamlit as st
+
+from ui.cache import get_configs
+from ui.evaluation_source import stored
+from ui.evaluation_view import LIVE, evaluation
+from ui.messages import guard
+from ui.own_scores import own_files, own_scores
+from ui.settings import sidebar
+
+SOURCES = ("Stored test sets", "My scores", "My files")
+
+with guard():
+    with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
+        st.title("Evaluate", width="content")
+        choice = st.segmented_control(
+            "What to evaluate", SOURCES, default=SOURCES[0], required=True, key="ev_source", bind="query-params",
+            label_visibility="collapsed",
+        )  # fmt: skip
+    config = get_configs()[sidebar(LIVE).detector]
+    if choice == "My scores":
+        source = own_scores()
+    elif choice == "My files":
+        source = own_files(config)
+    else:
+        source = stored(config)
+    if source is not None:
+        evaluation(source)

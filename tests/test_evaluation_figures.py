@@ -1,0 +1,148 @@
+"""Figures of Evaluate, Guarantee and Calibrate: titled axes, the shared colours, the right numbers at the right place."""
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from idecode_core.calibration import Calibration
+from idecode_core.conformal import FalseDetectionLaw
+from idecode_core.evaluation import ScoreSet
+from idecode_core.guarantee import law_bands, p_value_histogram, study
+from idecode_core.plots import evaluation as figures
+from idecode_core.plots import guarantee as guarantees
+from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded
+from idecode_core.side_by_side import curve, evaluate_sets, growth, scores_by_run, side_by_side
+
+RNG = np.random.default_rng(0)
+CAL = Calibration(RNG.exponential(size=(120, 20)))
+KNOWN = ScoreSet("cifar10-test", "CIFAR-10", False, RNG.exponential(size=(90, 100)).astype(np.float32))
+STRANGE = [
+    ScoreSet("svhn-test", "SVHN", True, (2 * RNG.exponential(size=(80, 100))).astype(np.float32)),
+    ScoreSet("isun-test", "iSUN", True, (1.5 * RNG.exponential(size=(70, 100))).astype(np.float32)),
+]
+
+
+def roc_figure() -> go.Figure:
+    found = evaluate_sets(CAL, KNOWN, STRANGE, 3)
+    known = scores_by_run(CAL, KNOWN.score_vectors, 3)[0]
+    curves = [
+        curve(one, evaluation, known, scores_by_run(CAL, one.score_vectors, 3)[0])
+        for one, evaluation in zip(STRANGE, found, strict=True)
+    ]
+    return figures.roc_curves(curves, "SVHN")
+
+
+def growth_figure() -> go.Figure:
+    by_n = [evaluate_sets(CAL, KNOWN, STRANGE, n) for n in (1, 5)]
+    lines = [
+        growth(one, (1, 5), [found[i] for found in by_n], "cifar10", "projective") for i, one in enumerate(STRANGE)
+    ]
+    return figures.against_n(lines, "SVHN", 5)
+
+
+def some_study():
+    generator = np.random.default_rng(1)
+    return study(
+        generator.random(300), generator.random(200), k=100, epsilons=[0.1, 0.2, 0.3], repeats=9, generator=generator
+    )
+
+
+def rates_figure() -> go.Figure:
+    found = some_study()
+    return guarantees.false_detection_rates(
+        100, found.epsilons, resampled=found.resampled, observed=found.observed, epsilon=0.2
+    )
+
+
+ALL = {
+    "roc": roc_figure,
+    "methods": lambda: figures.methods_side_by_side(
+        side_by_side(CAL, KNOWN, STRANGE, 5, dataset="cifar10", transforms="projective"), "tnr"
+    ),
+    "growth": growth_figure,
+    "histograms": lambda: figures.score_histograms(
+        figures.groups_of(CAL.scores(3), CAL.scores(3), "SVHN", CAL.scores(3)), 4.0, "here"
+    ),
+    "rates": rates_figure,
+    "law": lambda: guarantees.rate_law(FalseDetectionLaw(100, 0.1)),
+    "law of nothing": lambda: guarantees.rate_law(FalseDetectionLaw(5, 0.1)),
+    "uniformity": lambda: guarantees.p_value_uniformity(p_value_histogram(some_study().p_values, 100)),
+}
+
+
+@pytest.mark.parametrize("figure", ALL.values(), ids=ALL.keys())
+def test_every_axis_has_a_title_and_the_background_is_transparent(figure):
+    made = figure()
+    axes = [value for key, value in made.layout.to_plotly_json().items() if key.startswith(("xaxis", "yaxis"))]
+    assert len(axes) >= 2
+    assert all(axis["title"]["text"] for axis in axes)
+    assert made.layout.paper_bgcolor == "rgba(0,0,0,0)"
+
+
+@pytest.mark.parametrize("figure", ALL.values(), ids=ALL.keys())
+def test_only_colours_of_the_shared_palette_are_used(figure):
+    palette = [colour.lower() for colour in (ID, OOD, THRESHOLD, CALIBRATION)]
+    tints = tuple(faded(colour, 0.5).rsplit(",", 1)[0] for colour in (ID, OOD, THRESHOLD, CALIBRATION))
+    for trace in figure().data:
+        parts = trace.to_plotly_json()
+        used = [parts.get("fillcolor")]
+        for part in (parts.get("line"), parts.get("marker"), parts.get("marker", {}).get("line"), parts.get("error_x")):
+            used.append((part or {}).get("color"))
+        for colour in used:
+            assert colour is None or colour.lower() in palette or colour.startswith(tints), colour
+
+
+def test_the_selected_set_is_in_full_colour_and_its_legend_has_its_auroc():
+    made = roc_figure()
+    auroc = evaluate_sets(CAL, KNOWN, STRANGE, 3)[0].auroc.mean
+    bold = [trace for trace in made.data if trace.line.color == OOD]
+    assert [trace.name for trace in bold] == [f"SVHN {100 * auroc:.1f}"]
+
+
+def test_the_paper_stands_beside_ours_where_it_has_a_number():
+    printed = [trace for trace in ALL["methods"]().data if trace.name and "paper" in trace.name]
+    assert list(printed[0].y) == ["SVHN"]
+    assert list(printed[0].x) == [93.81]
+
+
+def test_each_group_s_bars_add_up_to_one_even_with_scores_far_out():
+    scores = np.r_[RNG.exponential(size=500), 1e6]
+    made = figures.score_histograms([figures.Group("one", scores, ID), figures.Group("two", scores * 2, OOD)])
+    for trace in made.data:
+        assert sum(trace.y) == pytest.approx(1.0)
+
+
+def test_scores_with_a_long_tail_are_spaced_by_ratio_and_zeros_are_kept():
+    scores = np.r_[np.zeros(1), 10 ** RNG.uniform(-6, 1, size=2000)]
+    edges, by_ratio = figures.bin_edges(scores)
+    assert by_ratio
+    ratios = edges[1:] / edges[:-1]
+    np.testing.assert_allclose(ratios, ratios[0])
+    made = figures.score_histograms([figures.Group("one", scores, ID)], threshold=0.0)
+    assert sum(made.data[0].y) == pytest.approx(1.0)
+    assert "log scale" in made.layout.xaxis.title.text
+
+
+def test_equal_scores_can_be_drawn():
+    made = figures.score_histograms([figures.Group("one", np.full(10, 3.0), ID)], threshold=np.inf)
+    assert sum(made.data[0].y) == pytest.approx(1.0)
+
+
+def test_the_band_is_the_exact_law():
+    low, high = law_bands(100, [0.005, 0.1, 0.35])
+    expected = [FalseDetectionLaw(100, epsilon).interval(0.9) for epsilon in (0.005, 0.1, 0.35)]
+    np.testing.assert_allclose(np.column_stack([low, high]), expected)
+
+
+def test_boxes_are_the_quartiles_of_the_resampled_rates():
+    found = some_study()
+    box = next(trace for trace in rates_figure().data if trace.type == "box")
+    np.testing.assert_allclose(box.median, np.median(found.resampled, axis=0))
+    np.testing.assert_allclose(box.q1, np.quantile(found.resampled, 0.25, axis=0))
+
+
+def test_the_shaded_parts_of_the_law_meet_at_epsilon():
+    made = guarantees.rate_law(FalseDetectionLaw(200, 0.1))
+    below, above = made.data
+    assert below.x[-1] == above.x[0] == 0.1
+    assert (below.line.color, above.line.color) == (ID, OOD)

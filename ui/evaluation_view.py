@@ -1,0 +1,190 @@
+"""The results of the Evaluate page: a fragment that slices stored scores; it never runs the model."""
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from ui.evaluation_source import Source, curves, evaluations, growths
+from ui.export import download_row
+from ui.messages import guard
+from ui.settings import Settings, current
+
+LIVE = dict.fromkeys(("n", "epsilon", "aggregate"), ("evaluation",))
+"""Which fragment a setting reruns, see `ui.settings.sidebar`."""
+CHART = {"displayModeBar": False}
+VIEWS = ("ROC", "Methods", "More transforms", "Scores")
+
+
+@st.fragment(key="evaluation")
+def evaluation(source: Source) -> None:
+    """Choose a view and an OOD set; figure, headline, table, downloads."""
+    with guard():
+        settings = current()
+        n = min(settings.n, source.n_max)
+        left, right = st.columns([3, 2], vertical_alignment="bottom")
+        view = left.segmented_control(
+            "Look at", VIEWS, default=VIEWS[0], required=True, key="ev_view", bind="query-params",
+            label_visibility="collapsed", width="stretch",
+        )  # fmt: skip
+        labels = [score_set.label for score_set in source.ood_sets]
+        if st.session_state.get("ev_set") not in labels:  # of another detector
+            st.session_state["ev_set"] = labels[0]
+        selected = right.selectbox(
+            "OOD set", labels, key="ev_set", bind="query-params", label_visibility="collapsed",
+            disabled=len(labels) == 1, help="The set in full colour, and the one the sentence is about.",
+        )  # fmt: skip
+        if n < settings.n:
+            st.caption(f"These scores have {source.n_max} draws a point, so n = {n}.")
+        rows = all_rows(source, n, settings.aggregate)
+        st.markdown(headline(source, rows, selected, n, settings))
+        figure, caption = VIEW[view](source, rows, selected, n, settings)
+        st.plotly_chart(figure, key=f"chart_{view}", config=CHART, alt=caption)
+        st.caption(caption)
+        table(source, rows)
+        downloads(source, rows, figure, caption, n, settings)
+
+
+def all_rows(source: Source, n: int, aggregate: str) -> list[Any]:
+    from idecode_core.evaluation import METHODS
+    from idecode_core.side_by_side import table_rows
+
+    found = {method: evaluations(source, method, n, aggregate) for method in METHODS}
+    return table_rows(source.ood_sets, found, n, source.dataset, source.transforms)
+
+
+def headline(source: Source, rows: list[Any], selected: str, n: int, settings: Settings) -> str:
+    """The result as a sentence first."""
+    from idecode_core.side_by_side import flagged_share
+    from ui.messages import escape
+
+    row = next(row for row in rows if row.label == selected and row.method == "iDECODe")
+    text = (
+        f"**{escape(selected)}:** keeping 90 % of what belongs, n = {n} transforms detect **{row.tnr.mean:.1%}** of what does "
+        f"not (AUROC **{100 * row.auroc.mean:.1f}**)."
+    )
+    if source.calibration is not None:
+        ood_set = next(score_set for score_set in source.ood_sets if score_set.label == selected)
+        caught = flagged_share(
+            source.calibration, ood_set.score_vectors, n, settings.epsilon, settings.aggregate
+        )
+        alarms = flagged_share(
+            source.calibration, source.id_set.score_vectors, n, settings.epsilon, settings.aggregate
+        )
+        text += (
+            f" At ε = {settings.epsilon:g} it flags **{caught:.1%}** of {escape(selected)} and {alarms:.1%} of "
+            f"{escape(source.id_set.label)}."
+        )
+    return text
+
+
+def roc_view(source: Source, rows: list[Any], selected: str, n: int, settings: Settings) -> tuple[Any, str]:
+    from idecode_core.plots.evaluation import roc_curves
+
+    return roc_curves(curves(source, n, settings.aggregate), selected), (
+        "The closer a line hugs the upper left corner, the better that set is told apart; the grey line is guessing. The dot "
+        "is where 90 % of the iD points are kept. Lines are of the first run, numbers are means over all runs."
+    )
+
+
+def methods_view(
+    source: Source, rows: list[Any], selected: str, n: int, settings: Settings
+) -> tuple[Any, str]:
+    from idecode_core.plots.evaluation import methods_side_by_side
+
+    metric: Any = st.session_state.get("ev_metric", "auroc")
+    metric = st.segmented_control(
+        "Metric", ("auroc", "tnr"), default="auroc", required=True, key="ev_metric", bind="query-params",
+        format_func={"auroc": "AUROC", "tnr": "TNR at 90 % TPR"}.__getitem__, label_visibility="collapsed",
+    )  # fmt: skip
+    return methods_side_by_side(rows, metric), (
+        "Base score and ICAD use one transform and nearly coincide: ranking among the calibration points costs nothing and "
+        "brings the guarantee. The distance to iDECODe's full dot is what more transforms bring."
+    )
+
+
+def growth_view(
+    source: Source, rows: list[Any], selected: str, n: int, settings: Settings
+) -> tuple[Any, str]:
+    from idecode_core.plots.evaluation import against_n
+
+    return against_n(growths(source, settings.aggregate), selected, n), (
+        "A line that still climbs at the right would gain from more transforms. The band is the spread from run to run."
+    )
+
+
+def scores_view(
+    source: Source, rows: list[Any], selected: str, n: int, settings: Settings
+) -> tuple[Any, str]:
+    from idecode_core.calibration import aggregate_scores
+    from idecode_core.evaluation import runs
+    from idecode_core.plots.evaluation import groups_of, score_histograms
+
+    ood_set = next(score_set for score_set in source.ood_sets if score_set.label == selected)
+    known, strange = (
+        aggregate_scores(runs(score_set.score_vectors, n)[0], settings.aggregate)
+        for score_set in (source.id_set, ood_set)
+    )
+    calibration = threshold = None
+    if source.calibration is not None:
+        calibration = source.calibration.scores(n, settings.aggregate)
+        threshold = source.calibration.threshold(n, settings.epsilon, settings.aggregate)
+    figure = score_histograms(
+        groups_of(known, strange, selected, calibration), threshold, f"flagged at ε = {settings.epsilon:g}"
+    )
+    return figure, (
+        "Grey and blue should agree: both belong. What lies right of the line is flagged; orange left of it is missed."
+        if calibration is not None
+        else "Where the two overlap, no threshold can tell them apart."
+    )
+
+
+VIEW: dict[str, Callable[..., tuple[Any, str]]] = dict(
+    zip(VIEWS, (roc_view, methods_view, growth_view, scores_view), strict=True)
+)
+
+
+def plus_minus(metric: Any) -> str:
+    mean = f"{100 * metric.mean:.1f}"
+    return f"{mean} ± {100 * metric.spread:.1f}" if len(metric.values) > 1 else mean
+
+
+def table(source: Source, rows: list[Any]) -> None:
+    """One line an OOD set: AUROC and TNR of the three methods, beside the paper's iDECODe where it has that setting."""
+    compared = any(row.paper_auroc for row in rows)
+    lines = []
+    for ood_set in source.ood_sets:
+        own = {row.method: row for row in rows if row.ood_set == ood_set.name}
+        line = {"OOD set": ood_set.label}
+        for short, metric, printed in (("AUROC", "auroc", "paper_auroc"), ("TNR", "tnr", "paper_tnr")):
+            line |= {f"{short}: {method}": plus_minus(getattr(row, metric)) for method, row in own.items()}
+            if compared:
+                number = getattr(own["iDECODe"], printed)
+                line[f"{short}: paper"] = f"{number.mean:.1f} ± {number.spread:.1f}" if number else "–"
+        lines.append(line)
+    st.dataframe(lines, hide_index=True, key="ev_table")
+    count = max(len(row.auroc.values) for row in rows)
+    notes = [
+        f"Percent, mean ± standard deviation over {count} runs." if count > 1 else "Percent, one run.",
+        "TNR is at 90 % TPR: OOD points detected when 90 % of the iD points are kept.",
+    ]
+    if compared:
+        notes.append(
+            "The paper's column is iDECODe with the same transforms and n; its networks are larger and trained far "
+            "longer, and Tiny-ImageNet, Places and the LSUN proxy only stand in for its ImageNet, Places365 and LSUN."
+        )
+    st.caption(" ".join(notes))
+
+
+def downloads(source: Source, rows: list[Any], figure: Any, caption: str, n: int, settings: Settings) -> None:
+    from idecode_core.report.evaluations import evaluation_notebook, evaluation_report
+
+    values = (source.name, source.id_set, source.ood_sets, rows, n, settings.aggregate)
+    download_row(
+        "evaluation",
+        report=lambda: evaluation_report(*values, figure, caption),
+        notebook=lambda: evaluation_notebook(
+            *values, source.folder, source.calibration, source.dataset, source.transforms, source.shared
+        ),
+        key="ev_export",
+    )
