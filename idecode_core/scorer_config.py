@@ -11,12 +11,16 @@ from torch import Tensor
 from idecode_core.errors import CheckpointError
 from idecode_core.images import Preprocessing
 from idecode_core.merged import MergedScorer
-from idecode_core.models import Equivariant, ModelConfig
+from idecode_core.models import ModelConfig, blank_model
 from idecode_core.scoring import ImageScorer, Scorer
 from idecode_core.transforms import Projective, Rotations, SmallAffine, TransformSet
 
 Settings = dict[str, Any]
-TRANSFORM_SETS: dict[str, type] = {"rotations": Rotations, "projective": Projective, "small_affine": SmallAffine}
+TRANSFORM_SETS: dict[str, type] = {
+    "rotations": Rotations,
+    "projective": Projective,
+    "small_affine": SmallAffine,
+}
 
 
 def transform_settings(transforms: TransformSet) -> Settings:
@@ -58,7 +62,9 @@ def scorer_settings(scorer: Scorer) -> Settings:
             "weights": list(scorer.weights),
             "members": [scorer_settings(member) for member in scorer.members],
         }
-    raise CheckpointError(f"A scorer of type {type(scorer).__name__} cannot be saved: expected an image or merged scorer.")
+    raise CheckpointError(
+        f"A scorer of type {type(scorer).__name__} cannot be saved: expected an image or merged scorer."
+    )
 
 
 def scorer_tensors(scorer: Scorer) -> dict[str, Tensor]:
@@ -86,14 +92,21 @@ def build_scorer(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], dev
             members.append(build_image_scorer(member, own, device))
             references.append(tensors[f"reference{i}"].double().numpy())
         return MergedScorer(
-            tuple(members), tuple(settings["names"]), tuple(references), tuple(float(w) for w in settings["weights"])
+            tuple(members),
+            tuple(settings["names"]),
+            tuple(references),
+            tuple(float(w) for w in settings["weights"]),
         )
     raise CheckpointError(f"Unknown kind of scorer {settings['kind']!r} in config.json; update this program.")
 
 
-def build_image_scorer(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device) -> ImageScorer:
-    arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in settings["model"].items()}
-    model = Equivariant(ModelConfig(**arguments))
+def build_image_scorer(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+) -> ImageScorer:
+    arguments: Settings = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in settings["model"].items()
+    }
+    model = blank_model(ModelConfig(**arguments))
     model.load_state_dict(tensors)
     return ImageScorer(
         model,

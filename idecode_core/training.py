@@ -19,7 +19,7 @@ from idecode_core.data import ImageSet, load_images, split_indices
 from idecode_core.errors import TrainingError
 from idecode_core.files import write_npz, write_text
 from idecode_core.images import Preprocessing
-from idecode_core.models import Equivariant
+from idecode_core.models import Equivariant, blank_model
 from idecode_core.models.backbones import Compact
 from idecode_core.recipes import Recipe
 from idecode_core.run_state import load_state, load_weights, save_state, save_weights
@@ -164,11 +164,15 @@ def train(
     held_out = Images(images.take(split.validation), preprocessing, device)
 
     model = initialise(recipe, proper)
-    average = Equivariant(recipe.model).to(device)
+    average = blank_model(recipe.model).to(device)
     average.load_state_dict(model.state_dict())
     optimizer = make_optimizer(recipe, model)
     base_rates = [group["lr"] for group in optimizer.param_groups]
-    state_path, best_path, log_path = folder / "state.safetensors", folder / "best.safetensors", folder / "log.jsonl"
+    state_path, best_path, log_path = (
+        folder / "state.safetensors",
+        folder / "best.safetensors",
+        folder / "log.jsonl",
+    )
     start, log = 0, list[EpochLog]()
     if resume and state_path.exists():
         start = load_state(state_path, recipe, epochs, model, average, optimizer)
@@ -193,7 +197,9 @@ def train(
             torch.manual_seed(int(own.integers(2**31)))
             for step in range(steps):
                 for group, rate in zip(optimizer.param_groups, base_rates, strict=True):
-                    group["lr"] = rate * learning_rate_factor(recipe, (epoch * steps + step) / (epochs * steps))
+                    group["lr"] = rate * learning_rate_factor(
+                        recipe, (epoch * steps + step) / (epochs * steps)
+                    )
                 indices = order[step * recipe.batch : (step + 1) * recipe.batch][world.rank :: world.size]
                 x, y = proper.batch(indices)
                 loss, _ = step_module(augment(x, recipe, own), y, own, recipe.label_smoothing)
@@ -221,7 +227,7 @@ def train(
             save_state(state_path, recipe, epochs, epoch + 1, model, average, optimizer)
     if world.size > 1:
         torch.distributed.barrier()  # the first process writes the best weights; the others wait for them
-    best = Equivariant(recipe.model)
+    best = blank_model(recipe.model)
     load_weights(best_path, best)
     return best.to(device).eval()
 

@@ -19,7 +19,7 @@ from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, DataError
 from idecode_core.files import write_json, write_text
 from idecode_core.images import Preprocessing
-from idecode_core.models import Equivariant
+from idecode_core.models import blank_model
 from idecode_core.plots.training import learning_curve_svg
 from idecode_core.recipes import Recipe
 from idecode_core.run_state import load_weights
@@ -86,7 +86,7 @@ def calibration_indices(split: Split, most: int = CALIBRATION_POINTS) -> NDArray
 
 def build_trained_scorer(recipe: Recipe, run_folder: Path, device: torch.device) -> ImageScorer:
     """M of the run's best epoch with the recipe's G, base NCM and preprocessing."""
-    model = Equivariant(recipe.model)
+    model = blank_model(recipe.model)
     load_weights(run_folder / "best.safetensors", model)
     names = class_names(recipe.dataset) if recipe.task == "label" else ()
     return ImageScorer(

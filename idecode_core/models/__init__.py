@@ -1,5 +1,5 @@
 """Models M that learn in-distribution equivariance."""
 
-from idecode_core.models.equivariant import Equivariant, ModelConfig
+from idecode_core.models.equivariant import Equivariant, ModelConfig, blank_model
 
-__all__ = ["Equivariant", "ModelConfig"]
+__all__ = ["Equivariant", "ModelConfig", "blank_model"]

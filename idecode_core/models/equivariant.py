@@ -34,7 +34,7 @@ class ModelConfig:
     std: tuple[float, ...] = (0.247, 0.2435, 0.2616)
 
 
-def build_backbone(config: ModelConfig) -> nn.Module:
+def build_backbone(config: ModelConfig) -> ResNet | WideResNet | Compact:
     if config.backbone == "resnet34":
         return ResNet((3, 4, 6, 3))
     if config.backbone == "resnet18":
@@ -51,13 +51,16 @@ def build_backbone(config: ModelConfig) -> nn.Module:
 class Equivariant(nn.Module):
     """M: backbone, optional pairing, head. Images come in as floats in [0, 1]; normalisation is part of M."""
 
+    mean: Tensor
+    std: Tensor
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config)
         self.register_buffer("mean", torch.tensor(config.mean).view(1, -1, 1, 1))
         self.register_buffer("std", torch.tensor(config.std).view(1, -1, 1, 1))
-        features = int(self.backbone.out_features) * (2 if config.pair else 1)  # type: ignore[call-overload]
+        features = self.backbone.out_features * (2 if config.pair else 1)
         self.head = self._head(features, config.outputs)
         if config.variance:
             self.variance_head = self._head(features, config.outputs)
@@ -92,5 +95,13 @@ class Equivariant(nn.Module):
         if not self.config.pair:
             return z_g
         if z is None:
-            raise SettingError("This model compares x with g(x): expected features of x, got none; encode x first.")
+            raise SettingError(
+                "This model compares x with g(x): expected features of x, got none; encode x first."
+            )
         return torch.cat([z[:, None].expand(-1, z_g.shape[1], -1), z_g], dim=-1)  # (batch, m, 2d)
+
+
+def blank_model(config: ModelConfig) -> Equivariant:
+    """M before its weights are loaded. Torch's global generator, which initial weights come from, is left as it was."""
+    with torch.random.fork_rng(devices=()):
+        return Equivariant(config)
