@@ -152,12 +152,12 @@ def meaning(verdict: Verdict, noun: str = "image") -> tuple[str, str]:
         )
     if verdict.is_ood:
         return (
-            f"{noun}s like those of the calibration set come out this strange in at most {verdict.p_value:.2%} of cases, and "
-            f"at most {verdict.epsilon:.3g} of them are flagged, on average.",
+            f"{noun}s like those of the calibration set come out this strange in at most {100 * verdict.p_value:.3g} % of "
+            f"cases; with epsilon = {verdict.epsilon:g}, at most {100 * verdict.epsilon:g} % of them are flagged, on average.",
             f"that the {noun} belongs with probability {verdict.p_value:.3g}; nor does it say what is strange about it.",
         )
     return (
-        f"among {noun}s like those of the calibration set this one does not stand out: {verdict.p_value:.1%} of them are "
+        f"among {noun}s like those of the calibration set this one does not stand out: {100 * verdict.p_value:.3g} % of them are "
         "at least as strange.",
         f"that the {noun} belongs: the detector may be blind to what is different about it.",
     )

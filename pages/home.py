@@ -2,7 +2,48 @@
 
 import streamlit as st
 
+from ui.cache import get_configs
+from ui.cards import detector_card, headline, way_in
+from ui.catalogue import pages
+from ui.look import style
+from ui.messages import guard
 from ui.settings import sidebar
 
-st.title("iDECODe Studio")
-sidebar()
+CARDS_A_ROW = 4
+
+with guard():
+    style()
+    settings = sidebar(
+        {"epsilon": ("example",), "n": ("example",), "aggregate": ("example",), "p": ("example",)}
+    )
+    st.title("iDECODe Studio")
+    st.markdown(
+        "#### Is this input like what the model was trained on? You get an answer with a p-value, and of inputs that do "
+        "belong at most the share you allow is flagged."
+    )
+    example = st.container()
+    st.markdown("### What would you like to do?")
+    tasks = [page for page in pages() if page.promise]
+    for first in range(0, len(tasks), CARDS_A_ROW):
+        for column, page in zip(st.columns(CARDS_A_ROW), tasks[first : first + CARDS_A_ROW], strict=False):
+            with column:
+                way_in(page)
+    st.markdown("### Detectors at hand")
+    configs = list(get_configs().values())
+    cards = []
+    for first in range(0, len(configs), CARDS_A_ROW):
+        for column, config in zip(
+            st.columns(CARDS_A_ROW), configs[first : first + CARDS_A_ROW], strict=False
+        ):
+            cards.append((column.empty(), config))
+            with cards[-1][0].container():
+                detector_card(config, None)
+    # Everything above paints at once; what follows needs the model.
+    with example:
+        from ui.example import live_example
+
+        live_example(get_configs()[settings.detector])
+    for place, config in cards:
+        if found := headline(config):
+            with place.container():
+                detector_card(config, found)

@@ -7,7 +7,7 @@ from ui.look import style
 from ui.messages import guard
 from ui.settings import sidebar
 
-PANELS = ("results", "growth")
+PANELS = ("results", "growth", "keep")
 LIVE = dict.fromkeys(("epsilon", "aggregate", "p"), PANELS) | {"n": (*PANELS, "draws")}
 
 with guard():
@@ -37,7 +37,7 @@ with guard():
         detector = get_detector(config["folder"])
         vectors = score_vectors(detector, samples, settings.seed)
     from ui.draws_view import draws
-    from ui.inspect_view import growth, results
+    from ui.inspect_view import growth, keep, results
 
     with show:
         results(detector, samples, vectors)
@@ -48,3 +48,4 @@ with guard():
     )
     draws(detector, samples, vectors)
     growth(detector, samples, vectors)
+    keep(detector, samples, vectors)

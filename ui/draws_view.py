@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from idecode_core.scoring import Variant
 
 
+SMALL, LARGE = 72, 200  # pixels of an enlarged variant: one of several, the only one
+
+
 @st.fragment(key="draws")
 def draws(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
     """Chart, enlarged draw, gallery."""
@@ -39,9 +42,9 @@ def draws(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.f
         left, right = st.columns([3, 2], gap="large")
         with left:
             chart(scores, detector, chosen)
+            strip(by_draw, scores, chosen)
         with right, st.container(key="chosen"):
             enlarged(by_draw[chosen], float(scores[chosen]), float(shares[chosen]), chosen)
-        strip(by_draw, scores, chosen)
 
 
 def chosen_draw(scores: NDArray[np.float64]) -> int:
@@ -91,11 +94,13 @@ def enlarged(group: "list[Variant]", score: float, share: float, draw: int) -> N
     st.markdown(
         f"**Draw {draw + 1}** scores **{score:.3g}**: stranger than {share:.1%} of single calibration draws."
     )
+    side = SMALL if len(group) > 1 else LARGE
     for variant in group:
-        picture, words = st.columns([1, 3] if len(group) > 1 else [1, 1], vertical_alignment="center")
-        picture.image(variant.image, width="stretch", alt=variant.applied)
-        own_score = f"  \n**Score** {variant.score:.3g}" if len(group) > 1 else ""
-        words.caption(f"**Applied** {variant.applied}  \n**Model says** {variant.predicted}{own_score}")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.image(variant.image, width=side, alt=variant.applied)
+            own_score = f"  \n**Score** {variant.score:.3g}" if len(group) > 1 else ""
+            with st.container(width="stretch"):
+                st.caption(f"**Applied** {variant.applied}  \n**Model says** {variant.predicted}{own_score}")
 
 
 def montage(images: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:

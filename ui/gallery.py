@@ -10,12 +10,12 @@ from idecode_core.data import class_names, load_images
 from idecode_core.errors import DataError
 from ui.samples import Sample, data_uri, image_sample, png
 
-SETS = {
-    "fashion-sample": "clothing",
-    "cifar10-sample": "CIFAR-10",
-    "digits-sample": "digit",
-    "photos-sample": "photo",
-    "textures-sample": "texture",
+SETS: dict[str, tuple[str, ...]] = {  # name -> what its classes are called
+    "fashion-sample": class_names("fashion"),
+    "cifar10-sample": class_names("cifar10"),
+    "digits-sample": tuple(f"digit {digit}" for digit in range(10)),
+    "photos-sample": ("temple", "flower"),
+    "textures-sample": ("stripes", "checkers", "noise", "blobs", "gradient"),
 }
 PICTURES_ID = 10
 PICTURES_OOD = 3  # of each other set
@@ -62,10 +62,9 @@ def _pictures(name: str, is_id: bool) -> list[Sample]:
 def picture(name: str, index: int, is_id: bool) -> Sample:
     """One bundled picture; its address is the set's name and its place in it."""
     images = load_images(name)
-    names = class_names(name.removesuffix("-sample"))
-    kind = names[images.y[index]] if names else SETS[name]
+    kind = SETS[name][images.y[index]]
     truth = "in-distribution" if is_id else "something else"
-    return image_sample(f"{kind} {index}", png(images.x[index]), address=f"{name}-{index}", truth=truth)
+    return image_sample(f"{kind} (no. {index})", png(images.x[index]), address=f"{name}-{index}", truth=truth)
 
 
 def find(config: dict[str, Any], address: str) -> Sample | None:

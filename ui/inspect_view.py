@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SEEDS = 10
 RULES = {"each": "each file alone: p < epsilon", "batch": "the batch together: few false discoveries"}
 CHART = {"displayModeBar": False}
+PICTURE = 104  # pixels
 
 
 def noun(detector: "Detector") -> str:
@@ -63,20 +64,19 @@ def results(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np
 
 
 def show_verdict(detector: "Detector", sample: Sample, verdict: Verdict) -> None:
-    left, right = st.columns([1, 5], vertical_alignment="center")
-    with left.container(key="picture"):
+    colour, icon = ("orange", "flag") if verdict.is_ood else ("blue", "check_circle")
+    answer, _, reason = sentence(verdict, noun(detector)).partition(":")
+    means, does_not = meaning(verdict, noun(detector))
+    with st.container(horizontal=True, vertical_alignment="center", key="picture"):
         if sample.modality == "audio":
             from ui.audio_view import show_sample
 
             show_sample(sample)
         else:
-            st.image(sample.data, width="stretch", alt=sample.name)
-    colour, icon = ("orange", "flag") if verdict.is_ood else ("blue", "check_circle")
-    answer, _, reason = sentence(verdict, noun(detector)).partition(":")
-    means, does_not = meaning(verdict, noun(detector))
-    with right:
-        st.markdown(f"### :{colour}[:material/{icon}: {answer}]: {reason.strip()}")
-        st.markdown(f"**It means:** {means}  \n**It does not mean:** {does_not}")
+            st.image(sample.picture, width=PICTURE, alt=sample.name)
+        with st.container(width="stretch", gap="small"):
+            st.markdown(f"### :{colour}[:material/{icon}: {answer}]: {reason.strip()}")
+            st.markdown(f"**It means:** {means}  \n**It does not mean:** {does_not}")
 
 
 def show_aggregate(detector: "Detector", verdict: Verdict, settings: Settings, height: int = 320) -> None:
@@ -105,7 +105,7 @@ def table(samples: Sequence[Sample], found: Sequence[Verdict]) -> None:
         format_func=RULES.__getitem__,
         key="rule",
         persist_state="session",
-        on_change=lambda: st.rerun("results"),
+        on_change=lambda: st.rerun(("results", "keep")),
         help="Alone: of files that belong, at most a share epsilon is flagged. Together: of the files that are flagged, at "
         "most a share epsilon belongs (Benjamini-Hochberg). Both on average.",
     )
@@ -138,7 +138,7 @@ def _choose_row() -> None:
     rows = st.session_state["table"]["selection"]["rows"]
     st.session_state["row"] = rows[0] if rows else 0
     st.session_state["draw"] = None
-    st.rerun(("results", "draws", "growth"))
+    st.rerun(("results", "draws", "growth", "keep"))
 
 
 @st.fragment(key="growth")
@@ -199,6 +199,17 @@ def chance(detector: "Detector", sample: Sample, settings: Settings) -> None:
         config=CHART,
         alt=f"p-values under {SEEDS} seeds",
     )
+
+
+@st.fragment(key="keep")
+def keep(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+    """Download what is on the screen."""
+    from ui.inspect_export import export
+
+    with guard():
+        settings = current()
+        found = verdicts(detector, samples, vectors, settings)
+        export(detector, samples, vectors, found, settings, chosen_row(samples))
 
 
 def _next_seed() -> None:

@@ -15,7 +15,7 @@ from idecode_core.draws import content_key
 from idecode_core.errors import InputError
 from idecode_core.images import read_image
 
-THUMBNAIL = 96  # pixels, the longer side
+THUMBNAIL, PICTURE = 64, 320  # pixels, the longer side: in lists, shown large
 MAX_FILES = 200
 
 
@@ -28,6 +28,7 @@ class Sample:
     content_hash: str  # of the decoded pixels or samples; with the seed it fixes the draws
     address: str  # what stands for it in the URL
     thumbnail: bytes  # a small PNG
+    picture: bytes  # a larger one; browsers do not show every kind of file, and files may be huge
     truth: str = ""  # "in-distribution" or "something else", where that is known
     modality: str = "image"
 
@@ -44,10 +45,19 @@ def image_sample(name: str, data: bytes, *, address: str = "", truth: str = "") 
     """Check and hash an image file; an InputError says in one sentence why it cannot be used."""
     pixels = read_image(data, name)
     identity = content_key(pixels, seed=0).tobytes().hex()
-    return Sample(name, data, identity, address or f"file-{identity[:12]}", thumbnail(pixels), truth)
+    return Sample(
+        name,
+        data,
+        identity,
+        address or f"file-{identity[:12]}",
+        smaller(pixels, THUMBNAIL),
+        smaller(pixels, PICTURE),
+        truth,
+    )
 
 
-def thumbnail(pixels: NDArray[np.uint8], side: int = THUMBNAIL) -> bytes:
+def smaller(pixels: NDArray[np.uint8], side: int) -> bytes:
+    """A PNG that fits into a square of `side` pixels; small images stay as they are."""
     image = Image.fromarray(np.ascontiguousarray(pixels))
     image.thumbnail((side, side))
     return png(np.asarray(image))

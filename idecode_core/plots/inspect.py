@@ -17,6 +17,7 @@ def aggregate_on_histogram(
     calibration_scores: Floats, score: float, threshold: float, *, is_ood: bool, height: int = 320
 ) -> go.Figure:
     """F(V(x)) among the calibration set's, with the score above which inputs are flagged at epsilon."""
+    shown_score = score
     floor = log_floor(np.append(calibration_scores, score))
     logarithmic = floor is not None
     if floor is not None:
@@ -40,26 +41,29 @@ def aggregate_on_histogram(
             showlegend=False,
         )
     )
-    top = float(counts.max()) * 1.18
-    if math.isfinite(threshold):
-        _upright(figure, threshold, top, THRESHOLD, "dash", "threshold", f"flagged above {threshold:.3g}")
-    _upright(figure, score, top, OOD if is_ood else ID, "solid", "this input", f"this input: {score:.3g}")
-    # The nearer label would cover the other one: put them on either side of what they name.
-    figure.data[-1].textposition = (
-        "top right" if score >= threshold or not math.isfinite(threshold) else "top left"
-    )
-    if math.isfinite(threshold):
-        figure.data[-2].textposition = "top left" if score >= threshold else "top right"
+    left, right = _padded_range(low, high, logarithmic)
+    top = float(counts.max())
+    # Two heights, and always towards the middle: the two labels cannot cover each other or be cut off.
+    for x, y, colour, dash, text in (
+        (threshold, 1.12 * top, THRESHOLD, "dash", f"flagged above {threshold:.3g}"),
+        (score, 1.28 * top, OOD if is_ood else ID, "solid", f"this input: {shown_score:.3g}"),
+    ):
+        if math.isfinite(x):
+            at = math.log10(x) if logarithmic else x
+            side = "left" if at > (left + right) / 2 else "right"
+            _upright(figure, x, y, colour, dash, text, f"middle {side}")
     finish(figure, "Aggregated score F(V), larger is stranger", "Calibration points", height)
     figure.update_layout(bargap=0, showlegend=False)
-    figure.update_yaxes(range=[0, top * 1.15])
-    pad = 0.16
-    if logarithmic:
-        left, right = math.log10(low), math.log10(high)
-        figure.update_xaxes(type="log", range=[left - pad * (right - left) / 4, right + pad * (right - left)])
-    else:
-        figure.update_xaxes(range=[low - pad * (high - low) / 4, high + pad * (high - low)])
+    figure.update_yaxes(range=[0, 1.36 * top])
+    figure.update_xaxes(type="log" if logarithmic else "linear", range=[left, right])
     return figure
+
+
+def _padded_range(low: float, high: float, logarithmic: bool) -> tuple[float, float]:
+    """The range of an axis, in its own units (powers of ten on a logarithmic one)."""
+    left, right = (math.log10(low), math.log10(high)) if logarithmic else (low, high)
+    pad = 0.04 * (right - left) or 0.5
+    return left - pad, right + pad
 
 
 def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | None = None) -> go.Figure:
@@ -132,6 +136,7 @@ def p_as_n_grows(p_values: Floats, epsilon: float, n: int) -> go.Figure:
         marker={
             "color": [OOD if f else ID for f in flagged],
             "size": np.where(counts == n, 15, 8),
+            "opacity": 1,
             "line": {"color": THRESHOLD, "width": np.where(counts == n, 3, 0)},
         },
         hovertemplate="n = %{x}<br>p = %{y:.3g}<extra></extra>",
@@ -139,7 +144,7 @@ def p_as_n_grows(p_values: Floats, epsilon: float, n: int) -> go.Figure:
     )
     finish(figure, "Number of transforms, n", "p-value", 280)
     _epsilon_line(figure, epsilon)
-    figure.update_yaxes(type="log", range=_p_range(p_values, epsilon), dtick=1)
+    figure.update_yaxes(type="log", range=_p_range(p_values, epsilon), dtick=1, tickformat="~g")
     figure.update_xaxes(range=[0.4, len(p_values) + 0.6])
     return figure
 
@@ -154,6 +159,7 @@ def p_over_seeds(p_values: Floats, seeds: Sequence[int], epsilon: float, height:
             marker={
                 "color": [OOD if p < epsilon else ID for p in p_values],
                 "size": [15] + [10] * (len(p_values) - 1),
+                "opacity": 1,
                 "line": {"color": THRESHOLD, "width": [3] + [0] * (len(p_values) - 1)},
             },
             hovertemplate="seed %{x}<br>p = %{y:.3g}<extra></extra>",
@@ -162,7 +168,7 @@ def p_over_seeds(p_values: Floats, seeds: Sequence[int], epsilon: float, height:
     )
     finish(figure, "Seed of the draw", "p-value", height)
     _epsilon_line(figure, epsilon)
-    figure.update_yaxes(type="log", range=_p_range(p_values, epsilon), dtick=1)
+    figure.update_yaxes(type="log", range=_p_range(p_values, epsilon), dtick=1, tickformat="~g")
     figure.update_xaxes(type="category", showgrid=False)
     return figure
 
@@ -176,17 +182,18 @@ def log_floor(values: Floats) -> float | None:
     return float(positive.min()) if spread > 50 else None
 
 
-def _upright(figure: go.Figure, x: float, top: float, colour: str, dash: str, name: str, text: str) -> None:
+def _upright(
+    figure: go.Figure, x: float, top: float, colour: str, dash: str, text: str, position: str
+) -> None:
     figure.add_scatter(
         x=[x, x],
         y=[0, top],
         mode="lines+text",
         line={"color": colour, "width": 3, "dash": dash},
-        text=["", f"<b>{text}</b>"],
+        text=["", f"<b>{text}</b>  " if "left" in position else f"  <b>{text}</b>"],
+        textposition=position,
         textfont={"color": colour, "size": 13},
-        name=name,
         hovertemplate=f"{text}<extra></extra>",
-        cliponaxis=False,
     )
 
 
