@@ -42,7 +42,9 @@ def export(
         )
 
     def report() -> Report:
-        return inspection_report(inspection(), figures(detector, vectors[row], found[row], settings))
+        return inspection_report(
+            inspection(), figures(detector, samples[row].name, vectors[row], found[row], settings)
+        )
 
     download_row(
         "inspection", report=report, notebook=lambda: inspection_notebook(inspection()), key="inspection"
@@ -50,7 +52,7 @@ def export(
 
 
 def figures(
-    detector: "Detector", vector: NDArray[np.float64], verdict: Verdict, settings: Settings
+    detector: "Detector", name: str, vector: NDArray[np.float64], verdict: Verdict, settings: Settings
 ) -> tuple[Figure, ...]:
     from idecode_core.plots import inspect
 
@@ -59,16 +61,16 @@ def figures(
     return (
         Figure(
             inspect.aggregate_on_histogram(scores, verdict.score, verdict.threshold, is_ood=verdict.is_ood),
-            "The sample's score among the calibration scores. What lies beyond the dashed line is flagged.",
+            f"{name}: its score among the calibration scores. What lies beyond the dashed line is flagged.",
         ),
         Figure(
             inspect.draw_scores(vector[: settings.n], calibration.score_vectors.ravel()),
-            "Each draw on its own, against the middle 90 % of the calibration set's.",
+            f"{name}: each draw on its own, against the middle 90 % of the calibration set's.",
         ),
         Figure(
             inspect.p_as_n_grows(
                 p_by_n(calibration, vector, settings.aggregate), settings.epsilon, settings.n
             ),
-            "The p-value with more transforms. If it still wanders at the right, use more.",
+            f"{name}: the p-value with more transforms. If it still wanders at the right, use more.",
         ),
     )
