@@ -1,0 +1,134 @@
+"""Break it: violate one assumption at a time and watch the guarantee go, beside the intact run."""
+
+import numpy as np
+import streamlit as st
+
+from idecode_core.plots import teaching_rates as plots
+from idecode_core.simulate import SWITCHES, Comparison, Run, break_it
+from ui.messages import guard
+from ui.teaching import ask_the_class, percent, seed_control, show, verdict
+
+REPEATS = 100
+QUESTIONS = {
+    "shared_draw": (
+        "The mean rate is one thing. How much does it vary from repeat to repeat?",
+        "Enormously: look at the wide band. All calibration points share one piece of luck, so it does not average out.",
+    ),
+    "trained_on_calibration": (
+        "Would more calibration data help?",
+        "Yes, for another reason than usual: the model can memorise less. Raise k and see. Splitting the data is the cure.",
+    ),
+    "other_preprocessing": (
+        "Nobody changed the model or the images. Is this still a false alarm?",
+        "To the user it is: the images are ordinary. The detector noticed our own mistake.",
+    ),
+    "contaminated_calibration": (
+        "The false alarms went down. So what is wrong?",
+        "Compare the OOD points found. A detector that never flags anything has no false alarms either.",
+    ),
+    "strict_ties": (
+        "Why does the tie matter so much here?",
+        "The score is a count from 0 to n, so a point ties with a large part of the calibration set.",
+    ),
+    "naive_fisher": (
+        "Set n to 1, then to 20. What happens, and why?",
+        "With one p-value there is nothing to combine and nothing breaks. With 20, the same evidence is counted 20 times.",
+    ),
+    "shifted_test": (
+        "Is the detector wrong here?",
+        "No. It says 'not like the calibration data', and that is true. The guarantee never covered these points.",
+    ),
+}
+
+
+@st.cache_data(show_spinner=False, max_entries=64)
+def simulate(switch: str, k: int, n: int, seed: int) -> Comparison:
+    """Both runs; epsilon is applied afterwards, so moving it simulates nothing."""
+    return break_it(switch, k=k, n=n, repeats=REPEATS, generator=np.random.default_rng(seed))
+
+
+def show_run(run: Run, name: str, epsilon: float, top: float, rate_top: float) -> None:
+    """One column: two numbers and two figures."""
+    rate, found = run.mean_false_detection_rate(epsilon), run.mean_detection_rate(epsilon)
+    colour = "orange" if rate > epsilon + 0.005 else "blue"
+    st.markdown(
+        f"**{name}**  \n:{colour}[**{percent(rate)}** false alarms] · {percent(found)} of OOD points found"
+    )
+    show(
+        plots.uniformity(run.p_values, epsilon=epsilon, top=top),
+        key=f"{name}-uniformity",
+        look_for="p-values of iD points: flat at the dashed line is right.",
+    )
+    show(
+        plots.rate_curve(run.epsilons, run.false_detection_rates, epsilon=epsilon, top=rate_top),
+        key=f"{name}-rates",
+        look_for="Mean (line) and 90 % (band) of the repeats. The mean should not be above the bound (dashed).",
+    )
+
+
+def headline(comparison: Comparison, epsilon: float) -> None:
+    """What broke, as a sentence."""
+    intact, broken = comparison.intact, comparison.broken
+    rate, found = broken.mean_false_detection_rate(epsilon), broken.mean_detection_rate(epsilon)
+    lost = intact.mean_detection_rate(epsilon) - found
+    if rate > epsilon + 0.005:
+        verdict(
+            True,
+            f"Broken: {percent(rate)} of in-distribution points are flagged. ε allows {percent(epsilon)}.",
+        )
+    elif lost > 0.05:
+        verdict(
+            True,
+            f"Blinded: few false alarms ({percent(rate)}), but only {percent(found)} of OOD points are found, "
+            f"not {percent(found + lost)}.",
+        )
+    else:
+        verdict(
+            False,
+            f"Nothing to see with these settings: {percent(rate)} false alarms, ε allows {percent(epsilon)}.",
+        )
+
+
+with guard():
+    st.title("Break it")
+    left, right = st.columns([1, 2.9], gap="medium")
+    with left:
+        switch = st.radio(
+            "Break one assumption",
+            list(SWITCHES),
+            format_func=lambda name: SWITCHES[name].title,
+            key="break_switch",
+            bind="query-params",
+        )
+        epsilon = st.slider(
+            "False alarms allowed, ε", 0.01, 0.5, 0.05, 0.01, key="break_epsilon", bind="query-params"
+        )
+        k = st.slider("Calibration points, k", 50, 400, 200, 50, key="break_k", bind="query-params")
+        n = st.slider("Transforms, n", 1, 20, 5, key="break_n", bind="query-params")
+        seed = seed_control("break_seed")
+    comparison = simulate(switch, k, n, seed)
+    runs = {"Intact": comparison.intact, "Broken": comparison.broken}
+    tallest = max(
+        np.histogram(run.p_values, np.linspace(0, 1, 21))[0].max() / run.p_values.size * 20
+        for run in runs.values()
+    )
+    highest = max(np.quantile(run.false_detection_rates, 0.95, axis=0).max() for run in runs.values())
+    with right:
+        headline(comparison, epsilon)
+        for column, (name, run) in zip(st.columns(2), runs.items(), strict=True):
+            with column:
+                show_run(run, name, epsilon, top=1.1 * tallest, rate_top=max(0.55, 1.05 * highest))
+        st.markdown(f"**Why.** {comparison.why}")
+        st.caption(
+            f"A toy detector in 60 dimensions: each of {REPEATS} repeats trains its own model, draws its own {k} "
+            "calibration points and judges 200 iD and 200 OOD points."
+        )
+        ask_the_class(
+            [
+                (
+                    "Before you look: will there be more false alarms or fewer? Raise hands.",
+                    "Six of the seven bring more. One brings fewer, and is just as bad.",
+                ),
+                QUESTIONS[switch],
+            ]
+        )

@@ -1,0 +1,22 @@
+"""Many and streams: a batch of many points, and a stream that changes."""
+
+import streamlit as st
+
+from ui.batch_lesson import batch_lesson
+from ui.messages import guard
+from ui.stream_lesson import stream_lesson
+
+VIEWS = {"A batch of many": batch_lesson, "A stream that changes": stream_lesson}
+
+with guard():
+    st.title("Many and streams")
+    view = st.segmented_control(
+        "View",
+        list(VIEWS),
+        default=next(iter(VIEWS)),
+        required=True,
+        key="view",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    VIEWS[view]()

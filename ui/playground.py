@@ -1,0 +1,111 @@
+"""The playground: points on a line, a newcomer to move along it, and an NCM to choose."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from idecode_core import conformal
+from idecode_core.conformal import FloatArray
+from idecode_core.plots import teaching as plots
+from idecode_core.simulate.playground import NCMS, SHAPES, draw_split, read_points, strangeness
+from ui.teaching import PLOT_CONFIG, ask_the_class, seed_control, verdict
+
+OWN = "My own numbers"
+LINE = (0.0, 10.0)
+LOOK_FOR = (
+    "Ticks are calibration points. The curve is the p-value that a newcomer would have at each place; where it dips "
+    "below ε, in the orange zones, a newcomer is flagged. Try 'Two bumps': which score sees the gap?"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """The points on the line, and what the visitor chose."""
+
+    seed: int
+    shape: str
+    ncm: str
+    epsilon: float
+    proper_training_set: FloatArray
+    calibration_set: FloatArray
+
+
+def choose_points() -> Game:
+    """The controls, all but the newcomer's place."""
+    shape = st.selectbox(
+        "In-distribution points", [*SHAPES, OWN], key="play_shape", bind="query-params",
+        help="Where the points come from. As many again are the proper training set, which only the score looks at.",
+    )  # fmt: skip
+    if shape == OWN:
+        text = st.text_input(
+            "Numbers", "3.1, 4.2, 4.4, 5.0, 5.3, 5.9, 6.1, 7.0, 7.4", key="play_points", bind="query-params",
+            help="At least two, separated by commas. They are the calibration points; the score may look at them too.",
+        )  # fmt: skip
+        points = training = read_points(text)
+    else:
+        k = st.slider("Calibration points, k", 5, 500, 19, key="play_k", bind="query-params")
+    ncm = st.selectbox(
+        "Strangeness score", NCMS, 1, key="play_ncm", bind="query-params",
+        help="Any score keeps the promise on false alarms. A good one also finds strangers.",
+    )  # fmt: skip
+    epsilon = st.slider(
+        "False alarms allowed, ε", 0.01, 0.5, 0.1, 0.01, key="play_epsilon", bind="query-params"
+    )
+    seed = 0
+    if shape != OWN:
+        seed = seed_control("play_seed", what="New points")
+        training, points = draw_split(shape, k, generator=np.random.default_rng(seed))
+    return Game(seed, shape, ncm, epsilon, training, points)
+
+
+def playground() -> None:
+    """Everything below the page's step bar."""
+    left, right = st.columns([1, 2.4], gap="medium")
+    with left:
+        game = choose_points()
+    k = game.calibration_set.size
+    scores = strangeness(game.ncm, game.proper_training_set, game.calibration_set)
+    low, high = (
+        min(LINE[0], float(game.calibration_set.min())),
+        max(LINE[1], float(game.calibration_set.max())),
+    )
+    line = np.linspace(low, high, 1001).round(4)
+    p_line = conformal.p_values(scores, strangeness(game.ncm, game.proper_training_set, line))
+    with right:
+        above = st.container()
+        x = st.slider("Move the newcomer", low, high, 7.0, 0.1, key="play_x", bind="query-params")
+        score = strangeness(game.ncm, game.proper_training_set, np.array([x]))
+        rank = int(conformal.ranks(scores, score)[0])
+        p = (rank + 1) / (k + 1)
+        flagged = p < game.epsilon
+        with above:
+            verdict(
+                flagged,
+                f"{'Flagged' if flagged else 'Not flagged'}: {rank:,} of {k:,} points are at least as strange, "
+                f"p = {rank + 1:,}/{k + 1:,} = {p:.3g} {'<' if flagged else '≥'} ε = {game.epsilon:g}.",
+            )
+            st.plotly_chart(
+                plots.playground(game.calibration_set, x, line, p_line, epsilon=game.epsilon),
+                key="playground", config=PLOT_CONFIG, alt=LOOK_FOR,
+            )  # fmt: skip
+        st.caption(LOOK_FOR)
+    if conformal.flagging_rank(k, game.epsilon) == 0:
+        st.warning(
+            f"ε = {game.epsilon:g} can never flag anything with k = {k}: the smallest p-value is 1/{k + 1}. "
+            f"Take k of at least {conformal.k_needed(game.epsilon)}, or a larger ε.",
+            icon=":material/block:",
+        )
+    ask_the_class(
+        [
+            (
+                "With 'Two bumps', put the newcomer in the gap at 5. Which scores flag it?",
+                "Only the distance to the nearest neighbour. The middle of all points is, by distance from the "
+                "middle, the least strange place. All three keep the promise on false alarms; only one is useful.",
+            ),
+            (
+                "Draw new points a few times with k = 19, then with k = 500. What changes?",
+                "The edges of the flagged zone jump about with few points and settle with many.",
+            ),
+        ]
+    )

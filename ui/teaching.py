@@ -1,0 +1,55 @@
+"""What the teaching pages share: a seed that can be re-drawn, captions, questions for the class."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+PLOT_CONFIG = {"displayModeBar": False}
+
+
+def seed_control(key: str, *, default: int = 0, what: str = "Draw again") -> int:
+    """A seed with a button that moves on to the next one. It is in the URL, so a link shows the same draw."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        seed = st.number_input(
+            "Seed",
+            0,
+            99_999,
+            default,
+            key=key,
+            bind="query-params",
+            width=90,
+            help="All chance on this page comes from this number: the same seed shows the same draw. It is in the link.",
+        )
+        st.button(what, key=f"{key}_next", icon=":material/casino:", on_click=_next_seed, args=(key,))
+    return int(seed)
+
+
+def _next_seed(key: str) -> None:
+    st.session_state[key] = (int(st.session_state[key]) + 1) % 100_000
+
+
+def show(figure: Any, *, key: str, look_for: str) -> None:
+    """A figure, and below it what to look for, which is also its text for screen readers."""
+    st.plotly_chart(figure, key=key, config=PLOT_CONFIG, alt=look_for)
+    st.caption(look_for)
+
+
+def ask_the_class(questions: Sequence[tuple[str, str]]) -> None:
+    """Questions to ask, each with the answer one hopes for."""
+    with st.expander("Ask the class", icon=":material/groups:"):
+        for question, answer in questions:
+            st.markdown(f"**{question}**")
+            st.caption(answer)
+
+
+def verdict(flagged: bool, sentence: str) -> None:
+    """The answer as a sentence, in the colour that its point has in the figures. Formulas do not break over lines."""
+    for sign in "=<≥":
+        sentence = sentence.replace(f" {sign} ", f"\u00a0{sign}\u00a0")
+    st.markdown(f"### :{'orange' if flagged else 'blue'}[{sentence}]")
+
+
+def percent(share: float) -> str:
+    """A rate as the pages write it: 0.0512 -> "5.1 %", with a space that does not break."""
+    return f"{100 * share:.1f}\u00a0%"
