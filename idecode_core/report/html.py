@@ -12,6 +12,8 @@ from idecode_core.report.content import Picture, Report, Value
 from idecode_core.report.figures import figure_html, plotly_script
 from idecode_core.report.sparkline import sparkline
 
+ROWS_SHOWN = 200
+
 
 def to_html(report: Report) -> str:
     """The whole report; Plotly's script (about 5 MB) goes in once, and only when there are figures."""
@@ -22,6 +24,7 @@ def to_html(report: Report) -> str:
             (figure_html(figure, f"figure-{i}"), figure.caption) for i, figure in enumerate(report.figures)
         ],
         plotly_script=plotly_script() if report.figures else "",
+        rows_shown=ROWS_SHOWN,
         version=__version__,
     )
     return html

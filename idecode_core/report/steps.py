@@ -42,7 +42,7 @@ class Step:
 
 
 def steps_notebook(
-    title: str, introduction: str, steps: Sequence[Step], shown: Mapping[str, float | Sequence[float]]
+    title: str, introduction: str, steps: Sequence[Step | Code], shown: Mapping[str, float | Sequence[float]]
 ) -> str:
     """A notebook that takes the steps and asserts what was on the screen: `shown` maps expressions to values.
 
@@ -52,6 +52,9 @@ def steps_notebook(
     """
     cells: list[Cell] = [Text(f"# {title}\n\n{introduction}"), Code(HOME), Code("import numpy as np")]
     for step in steps:
+        if isinstance(step, Code):
+            cells.append(step)
+            continue
         if step.text:
             cells.append(Text(step.text))
         cells.append(Code(step_source(step)))
@@ -95,6 +98,8 @@ def source(value: Any) -> str:
         if isinstance(value, list):
             return f"[{inside}]"
         return f"({inside},)" if len(value) == 1 else f"({inside})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{source(key)}: {source(entry)}" for key, entry in value.items()) + "}"
     if isinstance(value, float) and not np.isfinite(value):
         return f'float("{value}")'
     if value is None or isinstance(value, str | int | float | bool):
