@@ -6,6 +6,7 @@ NCM: it is calibrated on points that were not used for ranking, so Theorem 1 hol
 draws for one point may depend on each other; what counts is that each point has its own.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,19 @@ from idecode_core.errors import InputError, SettingError
 from idecode_core.scoring import ImageScorer, Progress, Samples, Scored, Variant, chunks, decode_samples
 
 POINTS_PER_CHUNK = 128
+
+
+def merge_vectors(
+    member_vectors: Sequence[NDArray[np.float64]],
+    references: Sequence[NDArray[np.float64]],
+    weights: Sequence[float],
+) -> NDArray[np.float64]:
+    """Members' score vectors, each (batch, n) -> sum over members of weight * -log(rank among the reference): (batch, n)."""
+    total = np.zeros_like(member_vectors[0])
+    for vectors, reference, weight in zip(member_vectors, references, weights, strict=True):
+        ranks = p_values(reference.ravel(), vectors.ravel()).reshape(vectors.shape)
+        total += weight * -np.log(ranks)
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +53,9 @@ class MergedScorer:
                 f"{len(self.weights)} weights."
             )
 
-    def merge(self, member_vectors: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def merge(self, member_vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Members' score vectors, each (batch, n) -> merged score vectors (batch, n)."""
-        total = np.zeros_like(member_vectors[0])
-        for vectors, reference, weight in zip(member_vectors, self.references, self.weights, strict=True):
-            ranks = p_values(reference.ravel(), vectors.ravel()).reshape(vectors.shape)
-            total += weight * -np.log(ranks)
-        return total
+        return merge_vectors(member_vectors, self.references, self.weights)
 
     def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
         vectors: list[NDArray[np.float64]] = []
@@ -71,6 +81,12 @@ class MergedScorer:
         for member, name in zip(self.members, self.names, strict=True):
             for variant in member.variants(sample, n=n, seed=seed):
                 found.append(
-                    Variant(variant.image, f"{name}: {variant.applied}", variant.predicted, variant.score, variant.draw)
+                    Variant(
+                        variant.image,
+                        f"{name}: {variant.applied}",
+                        variant.predicted,
+                        variant.score,
+                        variant.draw,
+                    )
                 )
         return sorted(found, key=lambda variant: variant.draw)

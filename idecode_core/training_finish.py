@@ -17,7 +17,7 @@ from idecode_core.checkpoint import save_detector
 from idecode_core.data import ImageSet, Split, class_names, load_images
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, DataError
-from idecode_core.files import write_json, write_text
+from idecode_core.files import write_json, write_npz, write_text
 from idecode_core.images import Preprocessing
 from idecode_core.models import blank_model
 from idecode_core.plots.training import learning_curve_svg
@@ -59,12 +59,13 @@ class TrainingRecord:
     """The recipe's fields, JSON-ready."""
 
 
-def read_split(run_folder: Path) -> Split:
-    """The indices that a run stored when it began."""
-    path = run_folder / "split.npz"
+def read_split(folder: Path) -> Split:
+    """The indices that a run stored when it began; a detector folder has them too."""
+    path = folder / "split.npz"
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return Split(arrays["proper"], arrays["validation"], arrays["calibration"])
+            parts = (arrays[name].astype(np.int64) for name in ("proper", "validation", "calibration"))
+            return Split(*parts)
     except (KeyError, ValueError, OSError, EOFError) as error:
         raise CheckpointError(
             f"{path} cannot be read as the split of a training run: {error}. Train again with --no-resume."
@@ -148,6 +149,9 @@ def finish(
         settings={**_plain(recipe), "transforms": transform_settings(recipe.transforms)},
     )
     write_json(out_folder / "training.json", asdict(record))
+    write_npz(
+        out_folder / "split.npz", {name: indices.astype(np.int32) for name, indices in vars(split).items()}
+    )
     write_text(out_folder / "log.jsonl", (run_folder / "log.jsonl").read_text(encoding="utf-8"))
     write_text(
         out_folder / "learning-curve.svg", learning_curve_svg([asdict(entry) for entry in log], recipe.name)

@@ -29,7 +29,11 @@ def score_set(name: str, mean: float, is_ood: bool, points: int = 60, seed: int 
 @pytest.fixture(scope="module")
 def sets() -> tuple[Calibration, ScoreSet, ScoreSet]:
     calibration = score_set("calibration", 0.0, False, 200, seed=1).score_vectors[:, :20]
-    return Calibration(calibration), score_set("cifar10-test", 0, False, seed=2), score_set("svhn-test", 1, True, seed=3)
+    return (
+        Calibration(calibration),
+        score_set("cifar10-test", 0, False, seed=2),
+        score_set("svhn-test", 1, True, seed=3),
+    )
 
 
 def test_run_r_takes_columns_20r_to_20r_plus_n_minus_1() -> None:
@@ -82,7 +86,9 @@ def test_written_scores_come_back_with_the_id_set_first(tmp_path, sets: tuple) -
         write_scores(tmp_path, one, "abc")
     found = read_scores(tmp_path, "abc")
     assert [one.name for one in found] == ["cifar10-test", "svhn-test"]
-    assert found[1].label == "SVHN-TEST" and found[1].is_ood and not found[0].is_ood
+    assert found[1].label == "SVHN-TEST"
+    assert found[1].is_ood
+    assert not found[0].is_ood
     np.testing.assert_array_equal(found[0].score_vectors, known.score_vectors)
 
 

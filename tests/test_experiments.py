@@ -13,8 +13,8 @@ from idecode_core.checkpoint import read_config, save_detector
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, IdecodeError, SettingError
 from idecode_core.evaluation import ScoreSet, write_scores
-from idecode_core.experiments.reproduce import EXPERIMENTS, reproduce
 from idecode_core.experiments.false_detections import observed_band, sampled_rates
+from idecode_core.experiments.reproduce import EXPERIMENTS, reproduce
 from idecode_core.experiments.results import Section, beside_the_paper, write_section
 from idecode_core.files import write_npz
 from idecode_core.images import Preprocessing
@@ -42,14 +42,18 @@ def write_detector(root: Path, name: str, scorer: Scorer, id_name: str = "cifar1
 
     save_detector(Detector(name, scorer, Calibration(vectors(1600, 20, 0.0)), "test images"), root / name)
     identity = read_config(root / name)["scorer_sha256"]
-    write_scores(root / name, ScoreSet(id_name, "iD", False, vectors(300, 100, 0).astype(np.float32)), identity)
+    write_scores(
+        root / name, ScoreSet(id_name, "iD", False, vectors(300, 100, 0).astype(np.float32)), identity
+    )
     for i, (ood, label) in enumerate(OOD_SETS.items()):
         strange = vectors(80, 100, 0.5 + 0.5 * i).astype(np.float32)
         write_scores(root / name, ScoreSet(ood, label, True, strange), identity)
     if isinstance(scorer, ImageScorer) and scorer.classes:
         for ood in (id_name, *OOD_SETS):
             confidence = generator.random(300 if ood == id_name else 80).astype(np.float32)
-            write_npz(root / name / "softmax" / f"{ood}.npz", {"scores": confidence, "scorer": np.array(identity)})
+            write_npz(
+                root / name / "softmax" / f"{ood}.npz", {"scores": confidence, "scorer": np.array(identity)}
+            )
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +81,9 @@ def test_each_experiment_writes_its_section_with_its_command(name: str, root: Pa
     assert "nan" not in text.lower().replace("nand", "")
     for file in section.figures:
         svg = (tmp_path / "results" / file).read_text()
-        assert svg.startswith("<svg") and svg.rstrip().endswith("</svg>") and "nan" not in svg
+        assert svg.startswith("<svg")
+        assert svg.rstrip().endswith("</svg>")
+        assert "nan" not in svg
 
 
 def test_writing_a_section_again_changes_nothing_else(root: Path, tmp_path: Path) -> None:
@@ -96,7 +102,8 @@ def test_sections_stand_in_a_fixed_order_and_foreign_text_stays(tmp_path: Path) 
     write_section(results, Section("fdr", "F", "changed"))
     text = results.read_text()
     assert text.startswith("# Mine\n\nkeep this\n")
-    assert text.index("first") < text.index("changed") and "second" not in text
+    assert text.index("first") < text.index("changed")
+    assert "second" not in text
 
 
 def test_table1_shows_the_number_that_scikit_learn_gives(root: Path, tmp_path: Path) -> None:
@@ -113,7 +120,9 @@ def test_table1_shows_the_number_that_scikit_learn_gives(root: Path, tmp_path: P
         labels = np.r_[np.zeros(len(known)), np.ones(len(strange))]
         aurocs.append(100 * roc_auc_score(labels, np.r_[known, strange]))
     (section,) = reproduce(["table1"], root, tmp_path / "RESULTS.md")
-    assert f"{np.mean(aurocs):.1f} ± {np.std(aurocs, ddof=1):.1f} (92.9)" in section.body  # beside the paper's
+    assert (
+        f"{np.mean(aurocs):.1f} ± {np.std(aurocs, ddof=1):.1f} (92.9)" in section.body
+    )  # beside the paper's
 
 
 def test_an_unknown_experiment_lists_the_right_ones(root: Path, tmp_path: Path) -> None:
@@ -129,14 +138,17 @@ def test_a_missing_detector_says_what_was_expected(tmp_path: Path) -> None:
 def test_the_plain_sentence_says_where_ours_are_worse() -> None:
     text = beside_the_paper([("SVHN", 90.0, 95.7), ("Places", 80.0, 70.0), ("LSUN", 85.98, 86.0)], "AUROC")
     assert "worse than the paper's** (AUROC): SVHN by 5.7." in text
-    assert "better: Places by 10.0." in text and "Equal to one decimal: LSUN." in text
+    assert "better: Places by 10.0." in text
+    assert "Equal to one decimal: LSUN." in text
 
 
 @pytest.mark.parametrize("replacement", [True, False])
 def test_sampled_rates_stay_near_epsilon(replacement: bool) -> None:
     generator = np.random.default_rng(0)
     scores, test = generator.normal(size=5000), generator.normal(size=4000)
-    rates = sampled_rates(scores, test, 1000, (0.05, 0.5), replacement=replacement, generator=generator, repeats=40)
+    rates = sampled_rates(
+        scores, test, 1000, (0.05, 0.5), replacement=replacement, generator=generator, repeats=40
+    )
     assert rates.shape == (40, 2)
     # five standard deviations of the mean: the pool's own error dominates
     assert np.abs(rates.mean(axis=0) - [0.05, 0.5]).max() < 5 * np.sqrt(0.25 / 5000 + 0.25 / 4000)
@@ -159,9 +171,18 @@ def test_a_card_names_data_numbers_limits_and_licence(root: Path) -> None:
     for name in ("cifar10-rotations", "cifar10-merged"):
         write_card(root / name)
         text = (root / name / "card.md").read_text()
-        for wanted in ("CIFAR-10", "SVHN", "AUROC", "Limits", "Licence", "reproduce", "1,600 held-out points"):
+        for wanted in (
+            "CIFAR-10",
+            "SVHN",
+            "AUROC",
+            "Limits",
+            "Licence",
+            "reproduce",
+            "1,600 held-out points",
+        ):
             assert wanted in text
-    assert "rotations (weight 1)" in text and "invariance (weight 0.5)" in text
+    assert "rotations (weight 1)" in text
+    assert "invariance (weight 0.5)" in text
 
 
 def test_scores_of_other_weights_are_never_tabulated(root: Path, tmp_path: Path) -> None:

@@ -39,7 +39,10 @@ def test_centre_triplet_equals_its_formula_by_hand() -> None:
 
 
 def test_centre_triplet_of_one_class_is_zero_and_labels_may_skip_classes() -> None:
-    assert centre_triplet(torch.randn(4, 3, generator=torch.Generator().manual_seed(0)), torch.ones(4).long()) == 0
+    assert (
+        centre_triplet(torch.randn(4, 3, generator=torch.Generator().manual_seed(0)), torch.ones(4).long())
+        == 0
+    )
     z = torch.tensor([[0.0], [0.0], [5.0], [5.0]])
     assert centre_triplet(z, torch.tensor([0, 0, 3, 3])).item() == 0.0
 
@@ -47,4 +50,5 @@ def test_centre_triplet_of_one_class_is_zero_and_labels_may_skip_classes() -> No
 def test_centre_triplet_has_a_finite_gradient_at_a_centre() -> None:
     z = torch.tensor([[0.0], [0.0], [0.1], [0.1]], requires_grad=True)
     centre_triplet(z, torch.tensor([0, 0, 1, 1])).backward()
-    assert z.grad is not None and torch.isfinite(z.grad).all()
+    assert z.grad is not None
+    assert torch.isfinite(z.grad).all()

@@ -26,7 +26,9 @@ from idecode_core.training_finish import calibration_indices, finish, read_split
 from idecode_core.transforms import Projective, Rotations, SmallAffine
 
 TINY = ModelConfig("compact", outputs=4, widths=(4, 4, 4))
-ROTATIONS = Recipe("tiny", "tiny", TINY, Rotations(), "cross_entropy", "transform_class", 3, size=16, batch=16, ema=0.9)
+ROTATIONS = Recipe(
+    "tiny", "tiny", TINY, Rotations(), "cross_entropy", "transform_class", 3, size=16, batch=16, ema=0.9
+)
 CLASSIFIER = replace(
     ROTATIONS,
     model=replace(TINY, outputs=2),
@@ -58,7 +60,9 @@ class Killed(Exception):
     """Stands for the signal that ends a process in the middle of an epoch."""
 
 
-@pytest.mark.parametrize("recipe", [ROTATIONS, CLASSIFIER, PROJECTIVE], ids=["rotations", "adam labels", "projective"])
+@pytest.mark.parametrize(
+    "recipe", [ROTATIONS, CLASSIFIER, PROJECTIVE], ids=["rotations", "adam labels", "projective"]
+)
 def test_a_killed_run_resumes_to_the_weights_of_an_unbroken_one(recipe: Recipe, tmp_path: Path) -> None:
     images = tiny_images()
     train(recipe, tmp_path / "unbroken", images=images)
@@ -144,7 +148,8 @@ def test_a_full_disk_is_told_in_words_and_the_old_file_stays(tmp_path: Path) -> 
     """
     command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path / "weights.safetensors")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Could not write" in done.stdout and "Nothing was changed; free some space" in done.stdout
+    assert "Could not write" in done.stdout
+    assert "Nothing was changed; free some space" in done.stdout
 
 
 def test_two_processes_under_torchrun_train_and_agree(tmp_path: Path) -> None:
@@ -171,19 +176,33 @@ def test_two_processes_under_torchrun_train_and_agree(tmp_path: Path) -> None:
         """)
     )
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(script)]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node=2",
+        str(script),
+    ]
     done = subprocess.run(
         [*command, str(folder), str(Path(__file__).parent)], capture_output=True, text=True, timeout=500
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "agreed" in done.stdout
     assert len(read_log(folder / "log.jsonl")) == 2
-    train(ROTATIONS, folder, images=tiny_images(), epochs=2)  # a run of several processes is a run like any other
+    train(
+        ROTATIONS, folder, images=tiny_images(), epochs=2
+    )  # a run of several processes is a run like any other
 
 
 @pytest.mark.parametrize(
     "name",
-    ["paper-cifar10-projective", "paper-svhn-projective", "paper-cifar10-one-class-3", "paper-cifar100-superclass-9"],
+    [
+        "paper-cifar10-projective",
+        "paper-svhn-projective",
+        "paper-cifar10-one-class-3",
+        "paper-cifar100-superclass-9",
+    ],
 )
 def test_every_paper_size_recipe_takes_a_few_steps(name: str, tmp_path: Path) -> None:
     recipe = replace(get_recipe(name), batch=4)
@@ -243,7 +262,8 @@ def test_indices_are_stored_and_finishing_calibrates_on_exactly_those(tmp_path: 
     np.testing.assert_allclose(detector.calibration.score_vectors, again, rtol=1e-4, atol=1e-7)
     assert seen[-1] == (6, 6)
     record = read_training(tmp_path / "detector")
-    assert record is not None and (record.epochs, record.calibration_points) == (1, 6)
+    assert record is not None
+    assert (record.epochs, record.calibration_points) == (1, 6)
     log = (tmp_path / "detector" / "log.jsonl").read_text()
     assert json.loads(log)["epoch"] == 0
     assert "<svg" in (tmp_path / "detector" / "learning-curve.svg").read_text()
@@ -258,7 +278,8 @@ def test_finishing_with_other_data_than_that_of_the_run_is_refused(tmp_path: Pat
 def test_calibration_points_are_a_random_part_when_there_are_too_many() -> None:
     split = split_indices(60_000, seed=0)
     chosen = calibration_indices(split)
-    assert len(chosen) == 5000 and set(chosen) <= set(split.calibration)
+    assert len(chosen) == 5000
+    assert set(chosen) <= set(split.calibration)
     assert not np.array_equal(chosen, split.calibration[:5000])
 
 

@@ -46,7 +46,7 @@ Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class TestSet:
+class SetToScore:
     """A set to score: the dataset's name in the data root, and whether it is OOD for the detector."""
 
     name: str
@@ -58,14 +58,14 @@ class TestSet:
         return LABELS.get(dataset, dataset)
 
 
-def test_sets(dataset: str) -> list[TestSet]:
+def sets_to_score(dataset: str) -> list[SetToScore]:
     """The iD test set of a detector for `dataset`, then the OOD sets of its tables."""
     if dataset.startswith("fashion"):
         outside = ["digits-sample", "photos-sample", "textures-sample", "cifar10-test", "svhn-test"]
-        return [TestSet("fashion-test", False), *(TestSet(name, True) for name in outside)]
+        return [SetToScore("fashion-test", False), *(SetToScore(name, True) for name in outside)]
     others = ["cifar10", *TEST_SETS] if dataset != "cifar10" else list(TEST_SETS)
     outside = [f"{name}-test" for name in others if name != dataset]
-    return [TestSet(f"{dataset}-test", False), *(TestSet(name, True) for name in outside)]
+    return [SetToScore(f"{dataset}-test", False), *(SetToScore(name, True) for name in outside)]
 
 
 def pick(images: ImageSet, count: int, seed: int = 0) -> ImageSet:
@@ -97,7 +97,7 @@ def score_test_sets(
     detector = load_detector(folder)
     identity = str(read_config(folder)["scorer_sha256"])
     done: list[ScoreSet] = []
-    for test_set in test_sets(dataset):
+    for test_set in sets_to_score(dataset):
         try:
             images = pick(load_images(test_set.name, data_root), ood_points if test_set.is_ood else id_points)
         except DataError:

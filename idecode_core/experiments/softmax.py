@@ -12,7 +12,7 @@ from idecode_core.data import load_images
 from idecode_core.errors import CheckpointError, DataError
 from idecode_core.evaluation import evaluate
 from idecode_core.experiments.results import Section, beside_the_paper, percent, table
-from idecode_core.experiments.scores import ID_POINTS, OOD_POINTS, pick, test_sets
+from idecode_core.experiments.scores import ID_POINTS, OOD_POINTS, pick, sets_to_score
 from idecode_core.experiments.stored import Stored, open_all, open_stored
 from idecode_core.experiments.tables import seeds
 from idecode_core.files import write_npz
@@ -53,7 +53,7 @@ def store_softmax_scores(
         raise CheckpointError(
             f"{folder} has no classifier: SBP needs a detector that was trained with labels."
         )
-    for test_set in test_sets(dataset):
+    for test_set in sets_to_score(dataset):
         try:
             images = pick(load_images(test_set.name, data_root), ood_points if test_set.is_ood else id_points)
         except DataError:
