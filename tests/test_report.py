@@ -210,3 +210,19 @@ def test_a_picture_in_a_row_reaches_neither_csv_nor_json() -> None:
     report = Report("t", (), {}, ({"picture": Picture(b"\x89PNG"), "name": "a"},))
     assert to_csv(report) == "name\na\n"
     assert json.loads(to_json(report))["rows"] == [{"name": "a"}]
+
+
+def test_download_row_has_four_buttons_and_makes_no_file_before_a_click() -> None:
+    from streamlit.testing.v1 import AppTest
+
+    def page() -> None:
+        from ui.export import download_row
+
+        def too_early() -> None:
+            raise RuntimeError("built before a click")
+
+        download_row("result", report=too_early, notebook=too_early)  # type: ignore[arg-type]
+
+    app = AppTest.from_function(page).run(timeout=60)
+    assert not app.exception
+    assert [button.label for button in app.download_button] == ["CSV", "JSON", "Report", "Notebook"]
