@@ -36,6 +36,8 @@ def live_example(config: dict[str, Any]) -> None:
             ):
                 st.session_state[key] = sample.address if sample in group else None
                 thumbnails(label, tuple(group), key, lambda key=key: _take(key))
+            if st.button("Inspect a picture of your own", type="primary", icon=":material/upload_file:"):
+                st.switch_page("pages/inspect.py", query_params={"source": "Files"})
         with right:
             from ui.inspect_view import show_aggregate, show_verdict, verdicts
             from ui.scores import score_vectors

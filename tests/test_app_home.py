@@ -1,0 +1,85 @@
+"""The app's frame and its home page."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from ui.catalogue import PAGES, pages
+from ui.settings import AGGREGATES, EPSILONS
+
+ROOT = Path(__file__).parent.parent
+PATIENCE = 240  # seconds; the first test of a session imports torch
+
+
+def texts(at: AppTest) -> str:
+    return "\n".join(
+        element.value for element in (*at.markdown, *at.caption, *at.error, *at.info, *at.warning)
+    )
+
+
+def test_the_app_opens_on_home_and_judges_a_bundled_picture() -> None:
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE).run()
+    assert not at.exception
+    assert at.title[0].value == "iDECODe Studio"
+    shown = texts(at)
+    assert "calibration images" in shown
+    assert "fashion-rotations" in shown
+    assert "Runs on the" in shown
+
+
+def test_home_works_alone_without_the_frame() -> None:
+    at = AppTest.from_file(str(ROOT / "pages" / "home.py"), default_timeout=PATIENCE).run()
+    assert not at.exception
+    assert "Inspect" in texts(at)
+
+
+def test_another_picture_gives_another_verdict_without_leaving_home() -> None:
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE).run()
+    before = at.session_state["example_sample"]
+    [verdict_before] = [
+        element.value
+        for element in at.markdown
+        if "calibration images" in element.value and "###" in element.value
+    ]
+    at.button_group(key="belonging").set_value("fashion-sample-1").run()
+    [verdict] = [
+        element.value
+        for element in at.markdown
+        if "calibration images" in element.value and "###" in element.value
+    ]
+    assert not at.exception
+    assert at.session_state["example_sample"] == "fashion-sample-1" != before
+    assert verdict != verdict_before
+
+
+def test_without_any_detector_the_page_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path))
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE).run()
+    assert not at.exception
+    assert "No detector was found" in at.error[0].value
+
+
+def test_every_page_file_is_in_the_catalogue_and_titles_are_unique() -> None:
+    files = {path.stem for path in (ROOT / "pages").glob("*.py")}
+    assert {page.name for page in pages()} == files
+    assert len({page.title for page in PAGES}) == len(PAGES)
+
+
+def test_aggregates_of_the_sidebar_are_those_of_the_library() -> None:
+    from idecode_core.calibration import AGGREGATES as known
+
+    assert set(AGGREGATES) == set(known)
+    assert list(EPSILONS) == sorted(set(EPSILONS))
+    assert all(0 < epsilon < 1 for epsilon in EPSILONS)
+
+
+def test_the_frame_imports_neither_torch_nor_scipy() -> None:
+    """First useful paint must not wait for them."""
+    code = "import sys, ui.settings, ui.cards, ui.look, ui.catalogue; print('torch' in sys.modules, 'scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
