@@ -11,7 +11,7 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 app: $(READY)  ## start the app in the browser
-	$(PYTHON) -m streamlit run app.py
+	$(PYTHON) -m streamlit run app.py --server.showEmailPrompt false
 
 test: $(READY_DEV) chromium lint  ## style, types and all tests
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n auto --dist loadfile

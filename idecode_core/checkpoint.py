@@ -25,6 +25,8 @@ from idecode_core.scoring import Scorer, choose_device
 
 FORMAT = 1
 FILES = ("config.json", "model.safetensors", "calibration.npz")
+CHECKPOINTS = Path(__file__).resolve().parent.parent / "checkpoints"
+"""Detectors that come with the project."""
 
 
 def scorer_hash(scorer: Scorer) -> str:
@@ -45,7 +47,9 @@ def save_detector(detector: Detector, folder: Path | str, card: str = "") -> Non
     """Write the folder, each file atomically; config.json comes last, so a half-written folder does not load."""
     folder = Path(folder)
     settings = json.loads(json.dumps(scorer_settings(detector.scorer)))
-    tensors = {name: t.detach().cpu().contiguous().clone() for name, t in scorer_tensors(detector.scorer).items()}
+    tensors = {
+        name: t.detach().cpu().contiguous().clone() for name, t in scorer_tensors(detector.scorer).items()
+    }
     identity = _hash(settings, tensors)
     calibration = {
         "score_vectors": detector.calibration.score_vectors,
@@ -87,7 +91,9 @@ def load_detector(folder: Path | str, device: str | torch.device | None = None) 
             f"{folder}: model.safetensors or the settings in config.json were changed after saving: expected hash "
             f"{str(config.get('scorer_sha256'))[:12]}, got {identity[:12]}. Use the folder as it was saved, or calibrate anew."
         )
-    return Detector(str(config["name"]), scorer, read_calibration(folder, identity), str(config.get("summary", "")))
+    return Detector(
+        str(config["name"]), scorer, read_calibration(folder, identity), str(config.get("summary", ""))
+    )
 
 
 def read_config(folder: Path | str) -> dict[str, Any]:
@@ -138,6 +144,20 @@ def default_card(detector: Detector) -> str:
     )
 
 
+def find_detector(name: Path | str) -> Path:
+    """A detector folder: as given, or by its name among those that come with the project, from any directory."""
+    for folder in (Path(name), CHECKPOINTS / name, CHECKPOINTS.parent / name):
+        if (folder / "config.json").is_file():
+            return folder
+    known = (
+        ", ".join(sorted(path.parent.name for path in CHECKPOINTS.glob("*/config.json"))) or "none is here"
+    )
+    raise CheckpointError(
+        f"No detector is called {name}: expected a detector folder, or one of: {known}. Check the name, or make one "
+        f"with `train` or `calibrate`."
+    )
+
+
 def list_detectors(root: Path | str = "checkpoints") -> list[dict[str, Any]]:
     """The settings of every detector folder below root, with their `folder`; quick, loads no weights."""
     found = []
@@ -149,4 +169,4 @@ def list_detectors(root: Path | str = "checkpoints") -> list[dict[str, Any]]:
     return found
 
 
-__all__ = ["list_detectors", "load_detector", "read_config", "save_detector", "scorer_hash"]
+__all__ = ["find_detector", "list_detectors", "load_detector", "read_config", "save_detector", "scorer_hash"]

@@ -5,6 +5,7 @@ passed on are bundled (`embedded`), so that library, app and tests work at once.
 """
 
 import os
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,7 @@ def load_images(name: str, root: Path | str | None = None) -> ImageSet:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             x, y = arrays["x"], arrays["y"]
-    except (KeyError, ValueError, OSError, EOFError) as error:
+    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(
             f"{path} is not a dataset: expected an npz file with arrays x and y, got {error}; make it anew."
         ) from error
@@ -91,5 +92,16 @@ def split_indices(size: int, *, seed: int, calibration: float = 0.1, validation:
 def class_names(dataset: str) -> tuple[str, ...]:
     return {
         "cifar10": ("airplane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
-        "fashion": ("T-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot"),
+        "fashion": (
+            "T-shirt",
+            "trousers",
+            "pullover",
+            "dress",
+            "coat",
+            "sandal",
+            "shirt",
+            "sneaker",
+            "bag",
+            "boot",
+        ),
     }.get(dataset, ())

@@ -1,0 +1,3 @@
+from idecode_core.cli import main
+
+main()
