@@ -11,6 +11,7 @@ from idecode_core.calibration import Aggregate, Calibration, aggregate_scores
 from idecode_core.conformal import check_epsilon
 from idecode_core.errors import SettingError
 from idecode_core.scoring import Progress, Samples, Scorer, Variant
+from idecode_core.sounds import decode_sounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +63,14 @@ class Detector:
         epsilon: float = 0.05,
         seed: int = 0,
         aggregate: str | Aggregate = "sum",
+        sample_rate: int | None = None,
         progress: Progress | None = None,
     ) -> Detection:
-        """Algorithm 1, for each point of a batch."""
+        """Algorithm 1, for each point of a batch. Sounds as bare arrays need their `sample_rate` in Hz."""
         self._check(n, epsilon)
-        drawn = self.scorer.score(samples, n=n, seed=seed, progress=progress)  # (g_1, ..., g_n) ~ Q_G^n and V(x)
+        if sample_rate is not None:
+            samples = decode_sounds(samples, sample_rate)
+        drawn = self.scorer.score(samples, n=n, seed=seed, progress=progress)  # g_1, ..., g_n and V(x)
         scores = aggregate_scores(drawn.score_vectors, aggregate)  # F(V(x))
         p_values = self.calibration.p_values(drawn.score_vectors, aggregate)  # Eq. 5
         is_ood = p_values < epsilon

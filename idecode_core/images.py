@@ -38,7 +38,9 @@ def read_image(source: Path | str | bytes | Image.Image | NDArray[np.generic], n
                 raise InputError(_too_many_bytes(name, path.stat().st_size))
             data = path.read_bytes()
         except OSError as error:
-            raise InputError(f"{name}: could not be opened ({error.strerror}); expected an image file.") from error
+            raise InputError(
+                f"{name}: could not be opened ({error.strerror}); expected an image file."
+            ) from error
     if len(data) > MAX_BYTES:
         raise InputError(_too_many_bytes(name, len(data)))
     if not data:
@@ -48,7 +50,9 @@ def read_image(source: Path | str | bytes | Image.Image | NDArray[np.generic], n
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # we have our own limit
             image = Image.open(io.BytesIO(data))
     except Image.DecompressionBombError:
-        raise InputError(f"{name}: has more than {MAX_PIXELS // 10**6} megapixels; make it smaller.") from None
+        raise InputError(
+            f"{name}: has more than {MAX_PIXELS // 10**6} megapixels; make it smaller."
+        ) from None
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
         raise InputError(
             f"{name}: is not an image that can be read; expected PNG, JPEG, WebP, BMP, TIFF or GIF. Check the file."
@@ -76,7 +80,9 @@ def _from_pil(image: Image.Image, name: str) -> Pixels:
     _check_size(*image.size, name)
     frames = getattr(image, "n_frames", 1)
     if frames > 1:
-        raise InputError(f"{name}: is animated ({frames} frames); expected one still image. Save a single frame.")
+        raise InputError(
+            f"{name}: is animated ({frames} frames); expected one still image. Save a single frame."
+        )
     try:
         image = ImageOps.exif_transpose(image)
         if image.mode.startswith("I") or image.mode == "F":
@@ -99,16 +105,21 @@ def _from_array(array: NDArray[np.generic], name: str) -> Pixels:
             f"{name}: has shape {array.shape}; expected (height, width), (height, width, 3) or (height, width, 4)."
         )
     _check_size(array.shape[1], array.shape[0], name)
+    scaled: NDArray[np.uint8]
     if array.dtype == np.uint8:
-        scaled = array
+        scaled = array.astype(np.uint8, copy=False)
     elif np.issubdtype(array.dtype, np.integer):  # 16-bit pictures arrive as uint16 or as PIL's int32
-        if array.min() < 0 or array.max() > 65535:
-            raise InputError(f"{name}: has values from {array.min()} to {array.max()}; expected 0 to 65535.")
-        scaled = np.round(array / 257).astype(np.uint8)
+        whole = array.astype(np.int64)
+        if whole.min() < 0 or whole.max() > 65535:
+            raise InputError(f"{name}: has values from {whole.min()} to {whole.max()}; expected 0 to 65535.")
+        scaled = np.round(whole / 257).astype(np.uint8)
     elif np.issubdtype(array.dtype, np.floating):
-        if not np.isfinite(array).all() or array.min() < 0 or array.max() > 1:
-            raise InputError(f"{name}: is a float image; expected finite values between 0 and 1. Scale it first.")
-        scaled = np.round(array * 255).astype(np.uint8)
+        shares = array.astype(np.float64)
+        if not np.isfinite(shares).all() or shares.min() < 0 or shares.max() > 1:
+            raise InputError(
+                f"{name}: is a float image; expected finite values between 0 and 1. Scale it first."
+            )
+        scaled = np.round(shares * 255).astype(np.uint8)
     else:
         raise InputError(f"{name}: has type {array.dtype}; expected uint8, uint16 or floats in [0, 1].")
     if scaled.shape[2] == 4:

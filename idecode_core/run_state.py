@@ -42,7 +42,9 @@ def save_state(
     for part, module in (("model", model), ("average", average)):
         tensors |= {f"{part}.{name}": value for name, value in module.state_dict().items()}
     for index, entries in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{index}.{key}": value for key, value in entries.items() if isinstance(value, Tensor)}
+        tensors |= {
+            f"optimizer.{index}.{key}": value for key, value in entries.items() if isinstance(value, Tensor)
+        }
     tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
     metadata = {"recipe": repr(recipe), "epochs": json.dumps(epochs), "done": json.dumps(done)}
     write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata=metadata))
@@ -67,7 +69,9 @@ def load_state(
         )
     for part, module in (("model", model), ("average", average)):
         prefix = f"{part}."
-        module.load_state_dict({n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)})
+        module.load_state_dict(
+            {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+        )
     state = optimizer.state_dict()
     entries: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():

@@ -8,18 +8,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from idecode_core.audio_scoring import AudioScorer
 from idecode_core.errors import CheckpointError
+from idecode_core.features import LogMel
 from idecode_core.images import Preprocessing
 from idecode_core.merged import MergedScorer
 from idecode_core.models import ModelConfig, blank_model
+from idecode_core.models.vgg import VGGConfig, blank_vgg
 from idecode_core.scoring import ImageScorer, Scorer
-from idecode_core.transforms import Projective, Rotations, SmallAffine, TransformSet
+from idecode_core.transforms import Projective, Rotations, SmallAffine, SpecAugment, TransformSet
 
 Settings = dict[str, Any]
 TRANSFORM_SETS: dict[str, type] = {
     "rotations": Rotations,
     "projective": Projective,
     "small_affine": SmallAffine,
+    "specaugment": SpecAugment,
 }
 
 
@@ -55,6 +59,15 @@ def scorer_settings(scorer: Scorer) -> Settings:
             "preprocessing": asdict(scorer.preprocessing),
             "classes": list(scorer.classes),
         }
+    if isinstance(scorer, AudioScorer):
+        return {
+            "kind": "audio",
+            "model": asdict(scorer.model.config),
+            "transforms": transform_settings(scorer.transforms),
+            "base_ncm": scorer.base_ncm,
+            "features": asdict(scorer.features),
+            "classes": list(scorer.classes),
+        }
     if isinstance(scorer, MergedScorer):
         return {
             "kind": "merged",
@@ -63,13 +76,13 @@ def scorer_settings(scorer: Scorer) -> Settings:
             "members": [scorer_settings(member) for member in scorer.members],
         }
     raise CheckpointError(
-        f"A scorer of type {type(scorer).__name__} cannot be saved: expected an image or merged scorer."
+        f"A scorer of type {type(scorer).__name__} cannot be saved: expected an image, audio or merged scorer."
     )
 
 
 def scorer_tensors(scorer: Scorer) -> dict[str, Tensor]:
     """Weights, and for a merged scorer the reference scores of its members."""
-    if isinstance(scorer, ImageScorer):
+    if isinstance(scorer, ImageScorer | AudioScorer):
         return scorer.model.state_dict()
     if isinstance(scorer, MergedScorer):
         tensors: dict[str, Tensor] = {}
@@ -84,6 +97,8 @@ def build_scorer(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], dev
     """The inverse of `scorer_settings` and `scorer_tensors`."""
     if settings["kind"] == "image":
         return build_image_scorer(settings, tensors, device)
+    if settings["kind"] == "audio":
+        return build_audio_scorer(settings, tensors, device)
     if settings["kind"] == "merged":
         members, references = [], []
         for i, member in enumerate(settings["members"]):
@@ -113,6 +128,27 @@ def build_image_scorer(
         build_transforms(settings["transforms"]),
         settings["base_ncm"],
         Preprocessing(**settings["preprocessing"]),
+        device,
+        tuple(settings["classes"]),
+    )
+
+
+def build_audio_scorer(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+) -> AudioScorer:
+    model = blank_vgg(VGGConfig(**{**settings["model"], "widths": tuple(settings["model"]["widths"])}))
+    model.load_state_dict(tensors)
+    transforms = build_transforms(settings["transforms"])
+    if not isinstance(transforms, SpecAugment):
+        raise CheckpointError(
+            f"config.json names the transforms {settings['transforms']['name']!r} for sounds: expected 'specaugment'. Use "
+            f"the folder as it was saved."
+        )
+    return AudioScorer(
+        model,
+        transforms,
+        settings["base_ncm"],
+        LogMel(**settings["features"]),
         device,
         tuple(settings["classes"]),
     )

@@ -73,7 +73,18 @@ class Scorer(Protocol):
 def choose_device(device: str | torch.device | None = None) -> torch.device:
     """The given device, else the best that is there: cuda, mps, cpu."""
     if device is not None:
-        return torch.device(device)
+        try:
+            chosen = torch.device(device)
+        except RuntimeError:
+            raise SettingError(
+                f"No device is called {device!r}: expected cpu, cuda, cuda:1, ... or mps."
+            ) from None
+        missing = {"cuda": not torch.cuda.is_available(), "mps": not torch.backends.mps.is_available()}
+        if missing.get(chosen.type, False):
+            raise SettingError(
+                f"The device {device!r} is not to be had on this machine; use cpu, or leave it out."
+            )
+        return chosen
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
@@ -81,7 +92,9 @@ def choose_device(device: str | torch.device | None = None) -> torch.device:
 
 def decode_samples(samples: Samples) -> Iterator[Pixels]:
     """Every accepted form of samples, one decoded image after the other."""
-    if isinstance(samples, str | Path | bytes | Image.Image) or (isinstance(samples, np.ndarray) and samples.ndim < 4):
+    if isinstance(samples, str | Path | bytes | Image.Image) or (
+        isinstance(samples, np.ndarray) and samples.ndim < 4
+    ):
         samples = [samples]
     if not isinstance(samples, Iterable):
         raise InputError(
@@ -122,8 +135,10 @@ class ImageScorer:
 
     def __post_init__(self) -> None:
         if self.base_ncm not in BASE_NCMS:
-            raise SettingError(f"No base NCM is called {self.base_ncm!r}; expected one of {', '.join(BASE_NCMS)}.")
-        self.model.to(self.device).to(memory_format=torch.channels_last).eval()
+            raise SettingError(
+                f"No base NCM is called {self.base_ncm!r}; expected one of {', '.join(BASE_NCMS)}."
+            )
+        self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
 
     def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
         check_n(n)
@@ -133,7 +148,9 @@ class ImageScorer:
         done = 0
         for chunk in chunks(decode_samples(samples), points):
             drawn = self.transforms.sample(content_keys(chunk, seed), n)  # (batch, m, ...), m = n * variants
-            vectors.append(self.base_scores(self.tensor(chunk), drawn).reshape(len(chunk), n, -1).mean(axis=2))
+            vectors.append(
+                self.base_scores(self.tensor(chunk), drawn).reshape(len(chunk), n, -1).mean(axis=2)
+            )
             parameters.extend(drawn)
             done += len(chunk)
             if progress is not None:
@@ -190,5 +207,7 @@ class ImageScorer:
         if isinstance(self.transforms, Projective):
             return self.describe(self.transforms.parameters(prediction))
         shares = prediction.softmax(dim=-1)
-        names = self.classes or tuple(f"turned by about {90 * i} degrees" for i in range(prediction.shape[-1]))
+        names = self.classes or tuple(
+            f"turned by about {90 * i} degrees" for i in range(prediction.shape[-1])
+        )
         return [f"{names[int(row.argmax())]} ({float(row.max()):.0%} sure)" for row in shares]

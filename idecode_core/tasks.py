@@ -50,9 +50,11 @@ class Task:
             parameters = transforms.sample(random_keys(len(x), generator), 1)
             shown = torch.from_numpy(generator.random(len(x)) < recipe.transformed).to(x.device)
             gx = transforms.apply(x, parameters).squeeze(1)
-            logits = model.decode(None, model.encode(torch.where(shown[:, None, None, None], gx, x))[:, None]).squeeze(1)
+            logits = model.decode(
+                None, model.encode(torch.where(shown[:, None, None, None], gx, x))[:, None]
+            ).squeeze(1)
             return torch_cross_entropy(logits, y, label_smoothing=smoothing), logits.argmax(-1) == y
-        if isinstance(transforms, Rotations):  # how many ranges are shown in training and in scoring may differ
+        if isinstance(transforms, Rotations):  # training and scoring may show different numbers of ranges
             transforms = replace(transforms, per_draw="all" if recipe.all_ranges else "one")
         parameters = transforms.sample(random_keys(len(x), generator), 1)  # (batch, m, ...)
         target = transforms.target(parameters).to(x.device)

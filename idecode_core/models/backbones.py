@@ -4,6 +4,8 @@ ResNet-34, ResNet-18 and WRN-40-2 are the paper's (3x3 stem, made for 32 px), wi
 the paper puts it. Compact is ours, for CPUs: few wide convolutions keep two cores busier than many thin ones.
 """
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, relu
@@ -19,7 +21,9 @@ class EncoderBlock(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.log_variance = nn.Sequential(nn.Conv2d(channels, channels, 1, bias=False), nn.BatchNorm2d(channels))
+        self.log_variance = nn.Sequential(
+            nn.Conv2d(channels, channels, 1, bias=False), nn.BatchNorm2d(channels)
+        )
 
     def forward(self, mu: Tensor) -> Tensor:
         if not self.training:
@@ -41,7 +45,9 @@ class BasicBlock(nn.Module):
         self.conv2, self.norm2 = convolution(c_out, c_out), nn.BatchNorm2d(c_out)
         same = stride == 1 and c_in == c_out
         self.shortcut: nn.Module = (
-            nn.Identity() if same else nn.Sequential(convolution(c_in, c_out, stride, 1), nn.BatchNorm2d(c_out))
+            nn.Identity()
+            if same
+            else nn.Sequential(convolution(c_in, c_out, stride, 1), nn.BatchNorm2d(c_out))
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -85,7 +91,8 @@ class WideBlock(nn.Module):
         active = relu(self.norm1(x))
         y = self.conv2(self.dropout(relu(self.norm2(self.conv1(active)))))
         shortcut: Tensor = x if isinstance(self.shortcut, nn.Identity) else self.shortcut(active)
-        return shortcut + y
+        out: Tensor = shortcut + y
+        return out
 
 
 class WideResNet(nn.Module):
@@ -130,11 +137,12 @@ class Compact(nn.Module):
         super().__init__()
         self.stem = nn.Conv2d(3, 24, 2)
         channels = (24, *widths)
-        self.groups = nn.Sequential(*(ConvGroup(a, b) for a, b in zip(channels[:-1], channels[1:], strict=True)))
+        self.groups = nn.Sequential(*(ConvGroup(a, b) for a, b in pairwise(channels)))
         self.out_features = widths[-1]
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.groups(relu(self.stem(x))).amax(dim=(2, 3))
+        features: Tensor = self.groups(relu(self.stem(x))).amax(dim=(2, 3))
+        return features
 
     @torch.no_grad()
     def whiten(self, x: Tensor, floor: float = 5e-4) -> None:

@@ -22,7 +22,9 @@ class SmallAffine:
         """(angle in degrees, log scale, shift x, shift y as fractions of the side, flip 0/1): (batch, n, 5)."""
         u = torch.from_numpy(uniforms(keys, n, 5))
         centred = 2 * u[..., :4] - 1
-        limits = torch.tensor([self.degrees, torch.tensor(1 + self.scale).log().item(), self.shift, self.shift])
+        limits = torch.tensor(
+            [self.degrees, torch.tensor(1 + self.scale).log().item(), self.shift, self.shift]
+        )
         return torch.cat([centred * limits, (u[..., 4:] < 0.5).to(u.dtype)], dim=-1)
 
     def apply(self, x: Tensor, parameters: Tensor) -> Tensor:
@@ -44,8 +46,12 @@ class SmallAffine:
 
     def describe(self, parameters: Tensor) -> list[str]:
         return [
-            f"turned by {angle:.0f} degrees, size {scale:.0%}, moved by ({x:+.0%}, {y:+.0%})" + (", mirrored" if flip else "")
+            f"turned by {angle:.0f} degrees, size {scale:.0%}, moved by ({x:+.0%}, {y:+.0%})"
+            + (", mirrored" if flip else "")
             for angle, scale, x, y, flip in zip(
-                *parameters.T[:1].tolist(), parameters.T[1].exp().tolist(), *parameters.T[2:].tolist(), strict=True
+                *parameters.T[:1].tolist(),
+                parameters.T[1].exp().tolist(),
+                *parameters.T[2:].tolist(),
+                strict=True,
             )
         ]
