@@ -129,7 +129,7 @@ _cifar10_projective = replace(
     transforms=Projective(),
     base_ncm="parameter_error",
     task="transform_parameters",
-    epochs=10,
+    epochs=6,
     learning_rate=0.02,
 )
 _cifar10_invariance = Recipe(
