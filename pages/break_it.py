@@ -1,12 +1,17 @@
 """Break it: violate one assumption at a time and watch the guarantee go, beside the intact run."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import streamlit as st
 
 from idecode_core.plots import teaching_rates as plots
 from idecode_core.simulate import SWITCHES, Comparison, Run, break_it
 from ui.messages import guard
-from ui.teaching import ask_the_class, percent, seed_control, show, verdict
+from ui.teaching import ask_the_class, export_row, percent, seed_control, show, verdict
+
+if TYPE_CHECKING:
+    from idecode_core.report.simulations import Export
 
 REPEATS = 100
 QUESTIONS = {
@@ -45,6 +50,14 @@ QUESTIONS = {
 def simulate(switch: str, k: int, n: int, seed: int) -> Comparison:
     """Both runs; epsilon is applied afterwards, so moving it simulates nothing."""
     return break_it(switch, k=k, n=n, repeats=REPEATS, generator=np.random.default_rng(seed))
+
+
+def export(comparison: Comparison, switch: str, seed: int, epsilon: float) -> "Export":
+    """Both runs, to keep."""
+    from idecode_core.report.simulations import break_it_export
+
+    arguments = {"switch": switch, "k": comparison.k, "n": comparison.n, "repeats": REPEATS}
+    return break_it_export(comparison, arguments, seed=seed, epsilon=epsilon)
 
 
 def show_run(run: Run, name: str, epsilon: float, top: float, rate_top: float) -> None:
@@ -132,3 +145,4 @@ with guard():
                 QUESTIONS[switch],
             ]
         )
+        export_row("break-it", lambda: export(comparison, switch, seed, epsilon))

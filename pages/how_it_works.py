@@ -4,12 +4,12 @@ from typing import Any
 
 import streamlit as st
 
-from ui.arrow_lesson import Lesson
+from ui.arrow_lesson import Lesson, export_of
 from ui.arrow_model import step_4_model, step_5_draws, step_6_algorithm
 from ui.arrow_ranks import step_1_rank, step_2_p_value, step_3_threshold
 from ui.messages import guard
 from ui.playground import playground
-from ui.teaching import seed_control
+from ui.teaching import export_row, seed_control
 
 STEPS = {
     "1 Rank": step_1_rank,
@@ -70,4 +70,6 @@ with guard():
     if step == PLAYGROUND:
         playground()
     else:
-        STEPS[step](choose_lesson(step))
+        lesson = choose_lesson(step)
+        STEPS[step](lesson)
+        export_row("arrows", lambda: export_of(lesson))

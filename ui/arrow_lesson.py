@@ -1,6 +1,7 @@
 """What the six steps of 'How it works' share: the visitor's choices, the nineteen arrows, the newcomer's working."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
@@ -13,6 +14,9 @@ from idecode_core.simulate.arrows import (
     redrawn_p_values,
     shuffled_p_values,
 )
+
+if TYPE_CHECKING:
+    from idecode_core.report.simulations import Export
 
 K = 19
 ROUNDS = 2_000
@@ -51,6 +55,22 @@ def spread(seed: int, lean: float) -> dict[int, np.ndarray]:
 def friends_of(seed: int) -> Friends:
     """The nineteen arrows of a seed."""
     return draw_friends(K, generator=np.random.default_rng(seed))
+
+
+def export_of(lesson: Lesson) -> "Export":
+    """All six steps, to keep."""
+    from idecode_core.report.lessons import arrows_export
+
+    return arrows_export(
+        friends_of(lesson.seed),
+        working_of(lesson),
+        lean=lesson.lean,
+        n=lesson.n,
+        epsilon=lesson.epsilon,
+        seed=lesson.seed,
+        newcomer_seed=newcomer_seed(lesson.seed),
+        rounds=ROUNDS,
+    )
 
 
 def newcomer_seed(seed: int) -> int:

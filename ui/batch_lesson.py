@@ -1,13 +1,17 @@
 """A batch with a known mix of iD and OOD points: a plain threshold beside Benjamini-Hochberg, over many batches."""
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
 
 from idecode_core.plots import teaching_rates as plots
 from idecode_core.simulate import BATCH_RULES, BatchComparison, mixed_batch
-from ui.teaching import ask_the_class, percent, seed_control, show, verdict
+from ui.teaching import ask_the_class, export_row, percent, seed_control, show, verdict
+
+if TYPE_CHECKING:
+    from idecode_core.report.simulations import Export
 
 REPEATS = 200
 SIZES = (20, 50, 100, 200, 500)
@@ -16,24 +20,13 @@ PLAIN, BH = BATCH_RULES[:2]
 
 
 @st.cache_data(show_spinner=False, max_entries=64)
-def simulate(
-    size: int, ood_share: float, strangeness: float, epsilon: float, q: float, k: int, seed: int
-) -> BatchComparison:
+def simulate(arguments: dict[str, Any], seed: int) -> BatchComparison:
     """All rules on the same batches."""
-    return mixed_batch(
-        size=size,
-        ood_share=ood_share,
-        strangeness=strangeness,
-        epsilon=epsilon,
-        q=q,
-        k=k,
-        repeats=REPEATS,
-        generator=np.random.default_rng(seed),
-    )
+    return mixed_batch(**arguments, generator=np.random.default_rng(seed))
 
 
-def choose() -> dict[str, float]:
-    """The controls, as arguments of `simulate`."""
+def choose() -> dict[str, Any]:
+    """The controls, as arguments of `mixed_batch`."""
     size = st.select_slider("Points in the batch", SIZES, 100, key="batch_size", bind="query-params")
     share = st.slider("Share that is OOD, in %", 0, 50, 10, key="batch_ood", bind="query-params")
     strangeness = st.slider(
@@ -55,7 +48,7 @@ def choose() -> dict[str, float]:
         "epsilon": epsilon,
         "q": q,
         "k": k,
-        "seed": seed_control("batch_seed"),
+        "repeats": REPEATS,
     }
 
 
@@ -63,8 +56,9 @@ def batch_lesson() -> None:
     """The view."""
     left, right = st.columns([1, 2.9], gap="medium")
     with left:
-        chosen = choose()
-    result = simulate(**chosen)  # type: ignore[arg-type]
+        arguments = choose()
+        seed = seed_control("batch_seed")
+    result = simulate(arguments, seed)
     discoveries = dict(zip(BATCH_RULES, result.false_discovery_proportions, strict=True))
     found = dict(zip(BATCH_RULES, result.detection_rates, strict=True))
     with right:
@@ -138,6 +132,14 @@ def batch_lesson() -> None:
                 ),
             ]
         )
+        export_row("batch", lambda: export(result, arguments, seed))
+
+
+def export(result: BatchComparison, arguments: dict[str, Any], seed: int) -> "Export":
+    """All rules on these batches, to keep."""
+    from idecode_core.report.simulations import batch_export
+
+    return batch_export(result, arguments, seed=seed)
 
 
 def _table(result: BatchComparison) -> None:

@@ -26,13 +26,6 @@ PAGES = (
     PageEntry("home", "Home", "home", "", ""),
     PageEntry("inspect", "Inspect", "search", "Use", "Drop in a picture or a sound: is it flagged, and why?"),
     PageEntry(
-        "many_and_streams",
-        "Many and streams",
-        "stacks",
-        "Use",
-        "Judge a whole batch, or watch a stream for a change.",
-    ),
-    PageEntry(
         "calibrate",
         "Calibrate",
         "tune",
@@ -58,6 +51,13 @@ PAGES = (
     ),
     PageEntry(
         "break_it", "Break it", "healing", "Learn", "Violate an assumption and watch the guarantee go."
+    ),
+    PageEntry(
+        "many_and_streams",
+        "Many and streams",
+        "stacks",
+        "Learn",
+        "Two more promises, simulated: for a batch of many inputs and for a stream that changes.",
     ),
 )
 

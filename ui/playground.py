@@ -1,6 +1,7 @@
 """The playground: points on a line, a newcomer to move along it, and an NCM to choose."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
@@ -8,8 +9,11 @@ import streamlit as st
 from idecode_core import conformal
 from idecode_core.conformal import FloatArray
 from idecode_core.plots import teaching as plots
-from idecode_core.simulate.playground import NCMS, SHAPES, draw_split, read_points, strangeness
-from ui.teaching import PLOT_CONFIG, ask_the_class, seed_control, verdict
+from idecode_core.simulate.playground import NCMS, SHAPES, draw_points, read_points, strangeness
+from ui.teaching import PLOT_CONFIG, ask_the_class, export_row, seed_control, verdict
+
+if TYPE_CHECKING:
+    from idecode_core.report.simulations import Export
 
 OWN = "My own numbers"
 LINE = (0.0, 10.0)
@@ -55,7 +59,9 @@ def choose_points() -> Game:
     seed = 0
     if shape != OWN:
         seed = seed_control("play_seed", what="New points")
-        training, points = draw_split(shape, k, generator=np.random.default_rng(seed))
+        generator = np.random.default_rng(seed)
+        training = draw_points(shape, k, generator=generator)
+        points = draw_points(shape, k, generator=generator)
     return Game(seed, shape, ncm, epsilon, training, points)
 
 
@@ -109,3 +115,18 @@ def playground() -> None:
             ),
         ]
     )
+
+    def export() -> "Export":
+        from idecode_core.report.lessons import playground_export
+
+        return playground_export(
+            None if game.shape == OWN else game.shape,
+            game.proper_training_set,
+            game.calibration_set,
+            ncm=game.ncm,
+            x=x,
+            epsilon=game.epsilon,
+            seed=game.seed,
+        )
+
+    export_row("playground", export)

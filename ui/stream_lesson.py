@@ -1,11 +1,16 @@
 """A stream whose distribution changes at a point that the visitor chooses, watched by a martingale and by CUSUM."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import streamlit as st
 
 from idecode_core.plots import teaching_rates as plots
 from idecode_core.simulate import MARTINGALES, StreamRun, changing_stream
-from ui.teaching import ask_the_class, seed_control, show, verdict
+from ui.teaching import ask_the_class, export_row, seed_control, show, verdict
+
+if TYPE_CHECKING:
+    from idecode_core.report.simulations import Export
 
 LENGTH = 1_000
 ALPHAS = (0.001, 0.01, 0.05, 0.1)
@@ -14,16 +19,16 @@ CUSUM = "CUSUM"
 
 
 @st.cache_data(show_spinner=False, max_entries=64)
-def simulate(change_at: int, strangeness: float, alpha: float, mean_time: float, seed: int) -> StreamRun:
+def simulate(arguments: dict[str, Any], seed: int) -> StreamRun:
     """One stream and all its watchers."""
-    return changing_stream(
-        length=LENGTH,
-        change_at=change_at,
-        strangeness=strangeness,
-        alpha=alpha,
-        mean_time=mean_time,
-        generator=np.random.default_rng(seed),
-    )
+    return changing_stream(**arguments, generator=np.random.default_rng(seed))
+
+
+def export(run: StreamRun, arguments: dict[str, Any], seed: int, martingale: str) -> "Export":
+    """The stream and two of its watchers, to keep."""
+    from idecode_core.report.simulations import stream_export
+
+    return stream_export(run, arguments, seed=seed, martingale=martingale)
 
 
 def stream_lesson() -> None:
@@ -52,7 +57,14 @@ def stream_lesson() -> None:
             help="Without a change, CUSUM's first alarm comes after at least this many points, on average.",
         )  # fmt: skip
         seed = seed_control("stream_seed")
-    run = simulate(change_at, strangeness, alpha, float(mean_time), seed)
+    arguments = {
+        "length": LENGTH,
+        "change_at": change_at,
+        "strangeness": strangeness,
+        "alpha": alpha,
+        "mean_time": float(mean_time),
+    }
+    run = simulate(arguments, seed)
     with right:
         st.markdown(
             "Start with 1 coin and **bet against p-values being uniform**. If nothing has changed, no bet can make you rich: "
@@ -87,6 +99,7 @@ def stream_lesson() -> None:
                 ),
             ]
         )
+        export_row("stream", lambda: export(run, arguments, seed, martingale))
 
 
 def _sentence(run: StreamRun, martingale: str) -> str:

@@ -1,9 +1,14 @@
 """What the teaching pages share: a seed that can be re-drawn, captions, questions for the class."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
+
+from ui.export import download_row
+
+if TYPE_CHECKING:
+    from idecode_core.report.simulations import Export
 
 PLOT_CONFIG = {"displayModeBar": False}
 
@@ -41,6 +46,11 @@ def ask_the_class(questions: Sequence[tuple[str, str]]) -> None:
         for question, answer in questions:
             st.markdown(f"**{question}**")
             st.caption(answer)
+
+
+def export_row(stem: str, export: "Callable[[], Export]") -> None:
+    """Download what is on the screen; it is put together on a click only."""
+    download_row(stem, report=lambda: export().report, notebook=lambda: export().notebook, key=stem)
 
 
 def verdict(flagged: bool, sentence: str) -> None:

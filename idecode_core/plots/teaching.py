@@ -31,7 +31,7 @@ def rank_line(
     symbol, size = ("circle", 13) if angles is None else ("arrow", 24)
     figure = go.Figure()
     for name, here, opacity in (
-        ("less strange than the newcomer", s < test_score, 0.4),
+        ("less strange than the newcomer", s < test_score, 0.45),
         ("at least as strange", s >= test_score, 1.0),
     ):
         figure.add_scatter(
@@ -152,6 +152,7 @@ def clock(lean: float, turn: float, reading: float) -> go.Figure:
                 "angleref": "previous",
                 "color": colour,
                 "opacity": 1,
+                "line": {"width": 0},
             },
             hovertemplate=f"{name} points to {angle % 360:.1f}°<extra></extra>",
         )

@@ -25,11 +25,6 @@ def draw_points(shape: str, count: int, *, generator: np.random.Generator) -> Fl
     return rounded
 
 
-def draw_split(shape: str, count: int, *, generator: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """A proper training set and a calibration set of `count` points each."""
-    return draw_points(shape, count, generator=generator), draw_points(shape, count, generator=generator)
-
-
 NCMS = ("The value itself", "Distance from the middle", "Distance to the nearest neighbour")
 """What `strangeness` can measure."""
 
