@@ -95,7 +95,7 @@ class LogMel:
         """(bands, frames) -> (blocks, bands, 128) by the paper's rule for the rest."""
         return torch.stack(
             [
-                self._padded(spectrogram)[:, start : start + self.block]
+                self.padded(spectrogram)[:, start : start + self.block]
                 for start in self.block_starts(spectrogram.shape[1])
             ]
         )
@@ -109,8 +109,8 @@ class LogMel:
         starts = [first + i * self.block for i in range(count)]
         return starts if rest < self.shortest_rest else [*starts, frames - self.block]
 
-    def _padded(self, spectrogram: Tensor) -> Tensor:
-        """A short clip is filled up with its own smallest value."""
+    def padded(self, spectrogram: Tensor) -> Tensor:
+        """A clip shorter than a block is filled up with its own smallest value."""
         missing = self.block - spectrogram.shape[1]
         if missing <= 0:
             return spectrogram

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -10,7 +11,13 @@ from torch import Tensor, nn
 
 from idecode_core.errors import CheckpointError, TrainingError
 from idecode_core.files import write_atomically
-from idecode_core.recipes import Recipe
+
+
+class NamedRecipe(Protocol):
+    """A recipe of any kind: its text (repr) tells whether a run may go on."""
+
+    @property
+    def name(self) -> str: ...
 
 
 def save_weights(path: Path, model: nn.Module) -> None:
@@ -30,7 +37,7 @@ def load_weights(path: Path, model: nn.Module) -> None:
 
 def save_state(
     path: Path,
-    recipe: Recipe,
+    recipe: NamedRecipe,
     epochs: int,
     done: int,
     model: nn.Module,
@@ -52,7 +59,7 @@ def save_state(
 
 def load_state(
     path: Path,
-    recipe: Recipe,
+    recipe: NamedRecipe,
     epochs: int,
     model: nn.Module,
     average: nn.Module,
