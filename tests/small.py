@@ -1,0 +1,37 @@
+"""A small untrained scorer and small images, for tests that need a model but no trained one."""
+
+import numpy as np
+import torch
+
+from idecode_core.images import Preprocessing
+from idecode_core.models import Equivariant, ModelConfig
+from idecode_core.scoring import ImageScorer
+from idecode_core.transforms import Rotations, TransformSet
+
+SIZE = 16
+
+
+def small_model(outputs: int = 4, *, pair: bool = False, seed: int = 0) -> Equivariant:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return Equivariant(ModelConfig("compact", outputs=outputs, pair=pair, widths=(8, 8, 8))).eval()
+
+
+def small_scorer(
+    transforms: TransformSet | None = None,
+    base_ncm: str = "cross_entropy",
+    *,
+    outputs: int = 4,
+    pair: bool = False,
+    seed: int = 0,
+) -> ImageScorer:
+    model = small_model(outputs, pair=pair, seed=seed)
+    return ImageScorer(model, transforms or Rotations(), base_ncm, Preprocessing(SIZE))
+
+
+def random_images(count: int, size: int = SIZE, seed: int = 0) -> np.ndarray:
+    """Different images with structure of all frequencies: uint8 (count, size, size, 3)."""
+    generator = np.random.default_rng(seed)
+    coarse = generator.integers(0, 256, (count, 4, 4, 3)).repeat(-(-size // 4), 1).repeat(-(-size // 4), 2)
+    fine = generator.integers(-40, 41, (count, size, size, 3))
+    return np.clip(coarse[:, :size, :size] + fine, 0, 255).astype(np.uint8)
