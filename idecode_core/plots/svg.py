@@ -140,7 +140,7 @@ def _legend(lines: Sequence[Line], width: int) -> list[str]:
     """Names of the lines, right to left along the title's row."""
     parts, x = [], float(width - RIGHT)
     for line in reversed([line for line in lines if line.name]):
-        x -= 6.4 * len(line.name) + 26
+        x -= 7.2 * len(line.name) + 30
         dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""
         parts.append(
             f'<path d="M{x:.0f} 12h16" stroke="{line.colour}" stroke-width="3"{dash}/>'
