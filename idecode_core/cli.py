@@ -15,6 +15,7 @@ from idecode_core.commands.calibrate import calibrate
 from idecode_core.commands.detect import detect
 from idecode_core.commands.evaluate import evaluate
 from idecode_core.commands.inputs import complain
+from idecode_core.commands.merge import merge
 from idecode_core.commands.reproduce import reproduce, score_sets
 from idecode_core.commands.train import train
 from idecode_core.errors import IdecodeError
@@ -34,6 +35,7 @@ app.command()(detect)
 app.command()(calibrate)
 app.command()(evaluate)
 app.command()(train)
+app.command()(merge)
 app.command()(score_sets)
 app.command()(reproduce)
 app.add_typer(data.app, name="data")

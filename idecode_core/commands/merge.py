@@ -1,0 +1,58 @@
+"""`merge`: several trained detectors into one, with the bound kept."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, TaskID
+
+from idecode_core.commands.inputs import DataRoot
+from idecode_core.errors import SettingError
+
+
+def merge(
+    members: Annotated[
+        list[str],
+        typer.Argument(help="Detector folders; FOLDER@BASE_NCM for another base NCM.", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option(help="Where the merged detector is written.", show_default=False)],
+    weight: Annotated[
+        list[float] | None, typer.Option(help="A member's weight, once for each member; 1 if left out.")
+    ] = None,
+    data_root: DataRoot = None,
+) -> None:
+    """Merge detectors that were trained on the same data with the same split.
+
+    Each member's score becomes -log of its rank among validation points; the weighted sum is calibrated on the
+    held-out points, so the bound on false detections holds for the merged detector too.
+
+    \b
+    Example:
+      python -m idecode_core merge checkpoints/cifar10-rotations checkpoints/cifar10-invariance@label_cross_entropy \\
+        --weight 1 --weight 2 --out checkpoints/mine
+    """
+    from idecode_core.cards import write_card
+    from idecode_core.checkpoint import save_detector
+    from idecode_core.commands.calibrate import refuse_to_replace
+    from idecode_core.experiments.merge import Member, build_merged
+
+    refuse_to_replace(out)
+    weights = weight or [1.0] * len(members)
+    if len(weights) != len(members):
+        raise SettingError(
+            f"Expected --weight once for each of the {len(members)} members, got {len(weights)}; add or leave out some."
+        )
+    chosen = [Member.parse(text, value) for text, value in zip(members, weights, strict=True)]
+    with Progress(console=Console(stderr=True)) as bar:
+        tasks: dict[tuple[str, int], TaskID] = {}
+
+        def report(name: str, done: int, total: int) -> None:
+            if (name, total) not in tasks:
+                tasks[name, total] = bar.add_task(name, total=total)
+            bar.update(tasks[name, total], completed=done)
+
+        made = build_merged(chosen, data_root=data_root, name=out.name, progress=report)
+    save_detector(made, out)
+    write_card(out)
+    typer.echo(f"{out}: merged {len(chosen)} members, calibrated on {made.calibration.k:,} held-out images.")
