@@ -7,10 +7,10 @@ from idecode_core.report.inspection import Inspection
 from idecode_core.report.notebook import HOME, Cell, Code, Text, to_notebook
 
 DECODERS = {
-    "image": "from idecode_core.images import read_image as decode",
-    "audio": "from idecode_core.audio import read_audio as decode",
+    "image": ("from idecode_core.images import read_image", "read_image(DATA, name)", "sample"),
+    "audio": ("from idecode_core.sounds import read_sound", "read_sound(DATA, name=name)", "sample.samples"),
 }
-
+"""Modality -> how a notebook imports the decoder, calls it, and what of the result the content hash is taken of."""
 
 EMBED_LIMIT = 32 * 2**20
 """Bytes of samples that go into the notebook; a batch beyond that is read from files beside it."""
@@ -73,16 +73,17 @@ def _samples_cell(inspection: Inspection) -> str:
     if beside:
         data = "base64.b64decode(text) if text else Path(name).read_bytes()"
     note = "; None: too large to be inside, put the file beside this notebook" if beside else ""
+    imported, call, hashed = DECODERS[inspection.modality]
     return f"""\
 import base64
 
-{DECODERS[inspection.modality]}
+{imported}
 from idecode_core.report import content_hash
 
 files = [  # name, hash of the content, base64{note}
 {"".join(entries)}]
-samples = [decode({data}, name) for name, _, text in files]
-assert [content_hash(sample) for sample in samples] == [expected for _, expected, _ in files]"""
+samples = [{call.replace("DATA", data)} for name, _, text in files]
+assert [content_hash({hashed}) for sample in samples] == [expected for _, expected, _ in files]"""
 
 
 def _detect_cell(inspection: Inspection) -> str:
