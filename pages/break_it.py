@@ -13,7 +13,7 @@ from ui.teaching import ask_the_class, export_row, percent, seed_control, show, 
 if TYPE_CHECKING:
     from idecode_core.report.simulations import Export
 
-REPEATS = 100
+REPEATS = 200
 QUESTIONS = {
     "shared_draw": (
         "The mean rate is one thing. How much does it vary from repeat to repeat?",
@@ -116,10 +116,11 @@ with guard():
         epsilon = st.slider(
             "False alarms allowed, ε", 0.01, 0.5, 0.05, 0.01, key="break_epsilon", bind="query-params"
         )
-        k = st.slider("Calibration points, k", 50, 400, 200, 50, key="break_k", bind="query-params")
+        k = st.slider("Calibration points, k", 50, 400, 100, 50, key="break_k", bind="query-params")
         n = st.slider("Transforms, n", 1, 20, 5, key="break_n", bind="query-params")
         seed = seed_control("break_seed")
     comparison = simulate(switch, k, n, seed)
+    tests = comparison.intact.p_values.shape[1]
     runs = {"Intact": comparison.intact, "Broken": comparison.broken}
     tallest = max(
         np.histogram(run.p_values, np.linspace(0, 1, 21))[0].max() / run.p_values.size * 20
@@ -134,7 +135,7 @@ with guard():
         st.markdown(f"**Why.** {comparison.why}")
         st.caption(
             f"A toy detector in 60 dimensions: each of {REPEATS} repeats trains its own model, draws its own {k} "
-            "calibration points and judges 200 iD and 200 OOD points."
+            f"calibration points and judges {tests} iD and {tests} OOD points."
         )
         ask_the_class(
             [

@@ -75,7 +75,7 @@ def step_5_draws(lesson: Lesson) -> None:
         plots.p_value_spread(by_n, epsilon=lesson.epsilon),
         key="step5",
         look_for=f"Each dot is the same newcomer with fresh turns, {REDRAWS} times. With one turn the answer is partly luck; "
-        "with many it settles. Try a lean of 25.",
+        "with many it settles. Try a lean of 20.",
     )
     with st.expander("All the numbers", icon=":material/table_chart:"):
         _score_table(lesson, working)

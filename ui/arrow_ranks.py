@@ -27,7 +27,7 @@ def step_1_rank(lesson: Lesson) -> None:
             strangeness, abs(lesson.lean), x_title=LEAN_TITLE, angles=leans, test_angle=lesson.lean
         ),
         key="step1",
-        look_for="Count the dark arrows: these friends are at least as strange as the newcomer. "
+        look_for="Count the friends on or beyond the dotted line: they are at least as strange as the newcomer. "
         "Move the newcomer and count again.",
     )
     st.info(

@@ -253,10 +253,10 @@ def playground(
     colour = OOD if flagged else ID
     figure.add_scatter(
         x=[x, x],
-        y=[-0.07, p],
+        y=[-0.19, p],
         mode="lines+markers+text",
-        text=["", "newcomer"],
-        textposition="top left" if x > 0.8 * line[-1] else "top right",
+        text=["  newcomer  ", ""],
+        textposition="middle left" if x > 0.8 * line[-1] else "middle right",
         textfont={"color": colour, "size": 14},
         line={"color": colour, "width": 2, "dash": "dot"},
         marker={"size": 15, "color": colour},
@@ -266,7 +266,7 @@ def playground(
     mark_epsilon(figure, epsilon)
     finish(figure, "place on the line", "p-value", height=330)
     without_legend(figure)
-    figure.update_yaxes(range=[-0.15, 1.05], tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1])
+    figure.update_yaxes(range=[-0.26, 1.05], tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1])
     figure.update_xaxes(range=[line[0], line[-1]], showgrid=False)
     return figure
 

@@ -192,7 +192,7 @@ def stream_paths(
             x=time[here],
             y=p[here],
             mode="markers",
-            marker={"size": 4, "color": colour, "opacity": 0.6},
+            marker={"size": 4, "color": colour, "opacity": 0.8},
             name=f"p-values {name} the change",
             hovertemplate="point %{x}: p = %{y:.3f}<extra></extra>",
             row=1,
