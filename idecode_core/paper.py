@@ -77,7 +77,7 @@ SBP: dict[str, tuple[float, float]] = {
     "CIFAR100": (50.52, 83.13),
     "Places365": (52.77, 83.48),
 }
-"""Maximum softmax score on CIFAR-10 as iD (Table 3): TNR at 90 % TPR and AUROC."""
+"""Maximum softmax score on CIFAR-10 as iD (Table 3): TNR at 90% TPR and AUROC."""
 
 ONE_CLASS_CIFAR10: tuple[tuple[Number, Number], ...] = (
     ((85.94, 0.09), (86.46, 0.03)),

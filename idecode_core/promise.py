@@ -12,7 +12,7 @@ ASSUMPTIONS = (
     "The input comes from the same source as the k calibration inputs, in no particular order: exchangeable with them.",
     "No calibration input was used to train the model.",
     "Every input, calibration or new, gets its own random transforms and the same preprocessing.",
-    "n, the aggregate and ε were chosen without looking at the calibration scores.",
+    "n, the aggregate and epsilon were chosen without looking at the calibration scores.",
 )
 NOT_PROMISED = (
     "How many strange inputs are caught. That depends on the model; see Evaluate.",
@@ -43,8 +43,8 @@ class Promise:
         """Theorem 1 and Corollary 1, exactly."""
         if not self.can_flag:
             return (
-                f"With k = {self.k:,} calibration inputs and ε = {self.epsilon:g} nothing can ever be flagged: the smallest "
-                f"possible p-value is 1/{self.k + 1:,}. Choose a larger ε, or calibrate with at least "
+                f"With k = {self.k:,} calibration inputs and epsilon = {self.epsilon:g} nothing can ever be flagged: the smallest "
+                f"possible p-value is 1/{self.k + 1:,}. Choose a larger epsilon, or calibrate with at least "
                 f"{k_needed(self.epsilon):,} inputs."
             )
         return (
@@ -56,11 +56,11 @@ class Promise:
     def one_set(self) -> str:
         """What may happen with the one calibration set that a user has."""
         if not self.can_flag:
-            return "With this k and ε every calibration set gives a rate of 0."
+            return "With this k and epsilon every calibration set gives a rate of 0."
         low, high = self.law.interval(0.9)
         return (
             f"The average is over calibration sets. Yours is one of them: nine in ten sets of {self.k:,} have a true rate "
-            f"between {low:.2%} and {high:.2%}, and {exceeding_share(self.law):.0%} of all sets lie above ε."
+            f"between {low:.2%} and {high:.2%}, and {exceeding_share(self.law):.0%} of all sets lie above epsilon."
         )
 
     @property
@@ -81,7 +81,7 @@ class Promise:
             )
         return (
             f"To be {sure} sure that your own calibration set keeps the rate below {self.epsilon:g}, "
-            f"set ε to {self.corrected:.4g}."
+            f"set epsilon to {self.corrected:.4g}."
         )
 
     @property

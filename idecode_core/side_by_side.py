@@ -22,7 +22,7 @@ class Row:
     method: str
     n: int
     auroc: Metric
-    tnr: Metric  # at 90 % TPR
+    tnr: Metric  # at 90% TPR
     paper_auroc: Reported | None
     paper_tnr: Reported | None
 
@@ -170,7 +170,7 @@ class NamedCurve:
     false_positive_rate: FloatArray
     true_positive_rate: FloatArray
     auroc: float
-    tnr: float  # at 90 % TPR
+    tnr: float  # at 90% TPR
 
 
 def curve(

@@ -16,17 +16,19 @@ with guard():
     config = get_configs()[settings.detector]
     modality = str(config.get("modality", "image"))
     what = "sounds" if modality == "audio" else "pictures"
-    scored = st.session_state.get("cal_scored")
     st.markdown(
         f"Bring {what} of what belongs in **your** setting, none of them used for training. The model stays; what counts as "
         "ordinary is learned anew from your files, and with it the guarantee holds for inputs like yours."
     )
-    with st.expander("Your files", expanded=scored is None, icon=":material/folder_open:"):
-        folder = st.segmented_control(
+    done = st.session_state.get(
+        "cal_scored"
+    )  # what was scored last; the uploader then makes room for the result
+    with st.expander("Your files", expanded=done is None, icon=":material/folder_open:"):
+        bring = st.segmented_control(
             "Bring", ("Files or a zip", "A folder"), default="Files or a zip", required=True, key="cal_bring",
             label_visibility="collapsed",
         )  # fmt: skip
-        samples = bring_files(f"In-distribution {what}", "calibrate", modality, folder=folder == "A folder")
+        samples = bring_files(f"In-distribution {what}", "calibrate", modality, folder=bring == "A folder")
     if len(samples) < ENOUGH:
         st.info(
             f"Drop in a zip or many {what} above; a hundred or more make a useful calibration set. Each file is checked, then "
@@ -35,13 +37,15 @@ with guard():
         )
         st.stop()
     wanted = (config["folder"], config.get("scorer_sha256"), settings.seed, content_key(samples))
-    if scored != wanted and not st.button(
-        f"Score {len(samples):,} files", type="primary", icon=":material/play_arrow:", key="cal_score"
-    ):
-        st.stop()
     from ui.scores import score_vectors
 
+    if done != wanted:
+        if not st.button(
+            f"Score {len(samples):,} files", type="primary", icon=":material/play_arrow:", key="cal_score"
+        ):
+            st.stop()
+        score_vectors(get_detector(config["folder"]), samples, settings.seed)
+        st.session_state["cal_scored"] = wanted
+        st.rerun()
     detector = get_detector(config["folder"])
-    vectors = score_vectors(detector, samples, settings.seed)
-    st.session_state["cal_scored"] = wanted
-    result(config, detector, samples, vectors, settings.seed)
+    result(config, detector, samples, score_vectors(detector, samples, settings.seed), settings.seed)

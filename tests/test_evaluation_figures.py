@@ -35,7 +35,8 @@ def roc_figure() -> go.Figure:
 def growth_figure() -> go.Figure:
     by_n = [evaluate_sets(CAL, KNOWN, STRANGE, n) for n in (1, 5)]
     lines = [
-        growth(one, (1, 5), [found[i] for found in by_n], "cifar10", "projective") for i, one in enumerate(STRANGE)
+        growth(one, (1, 5), [found[i] for found in by_n], "cifar10", "projective")
+        for i, one in enumerate(STRANGE)
     ]
     return figures.against_n(lines, "SVHN", 5)
 
@@ -43,7 +44,12 @@ def growth_figure() -> go.Figure:
 def some_study():
     generator = np.random.default_rng(1)
     return study(
-        generator.random(300), generator.random(200), k=100, epsilons=[0.1, 0.2, 0.3], repeats=9, generator=generator
+        generator.random(300),
+        generator.random(200),
+        k=100,
+        epsilons=[0.1, 0.2, 0.3],
+        repeats=9,
+        generator=generator,
     )
 
 
@@ -73,7 +79,9 @@ ALL = {
 @pytest.mark.parametrize("figure", ALL.values(), ids=ALL.keys())
 def test_every_axis_has_a_title_and_the_background_is_transparent(figure):
     made = figure()
-    axes = [value for key, value in made.layout.to_plotly_json().items() if key.startswith(("xaxis", "yaxis"))]
+    axes = [
+        value for key, value in made.layout.to_plotly_json().items() if key.startswith(("xaxis", "yaxis"))
+    ]
     assert len(axes) >= 2
     assert all(axis["title"]["text"] for axis in axes)
     assert made.layout.paper_bgcolor == "rgba(0,0,0,0)"
@@ -86,7 +94,12 @@ def test_only_colours_of_the_shared_palette_are_used(figure):
     for trace in figure().data:
         parts = trace.to_plotly_json()
         used = [parts.get("fillcolor")]
-        for part in (parts.get("line"), parts.get("marker"), parts.get("marker", {}).get("line"), parts.get("error_x")):
+        for part in (
+            parts.get("line"),
+            parts.get("marker"),
+            parts.get("marker", {}).get("line"),
+            parts.get("error_x"),
+        ):
             used.append((part or {}).get("color"))
         for colour in used:
             assert colour is None or colour.lower() in palette or colour.startswith(tints), colour
@@ -143,6 +156,7 @@ def test_boxes_are_the_quartiles_of_the_resampled_rates():
 
 def test_the_shaded_parts_of_the_law_meet_at_epsilon():
     made = guarantees.rate_law(FalseDetectionLaw(200, 0.1))
-    below, above = made.data
+    below, above, line = made.data
+    assert list(line.x) == [0.1, 0.1]
     assert below.x[-1] == above.x[0] == 0.1
     assert (below.line.color, above.line.color) == (ID, OOD)

@@ -80,7 +80,7 @@ def overlay(own: "Calibration", detector: "Detector", n: int, settings: Settings
     figure = score_histograms(
         groups,
         own.threshold(n, settings.epsilon, settings.aggregate),
-        f"your threshold at ε = {settings.epsilon:g}",
+        f"your threshold at epsilon = {settings.epsilon:g}",
         height=400,
     )
     caption = (
@@ -109,12 +109,12 @@ def reading(
     st.markdown(comparison.reading())
     seen = observed_rate(detector.calibration.p_values(vectors, settings.aggregate), settings.epsilon)
     st.markdown(
-        f"The shipped calibration would flag **{seen.flagged:,} of your {seen.total:,}** files at ε = {settings.epsilon:g} "
+        f"The shipped calibration would flag **{seen.flagged:,} of your {seen.total:,}** files at epsilon = {settings.epsilon:g} "
         f"({seen.rate:.1%}; for files that belong expect about {settings.epsilon:.1%})."
     )
     st.caption(
         f"Kolmogorov-Smirnov p = {comparison.ks_p_value:.3g} · Mann-Whitney p = {comparison.rank_p_value:.3g} · "
-        f"k = {own.k:,}, smallest usable ε = {smallest_epsilon(own.k):.3g}"
+        f"k = {own.k:,}, smallest usable epsilon = {smallest_epsilon(own.k):.3g}"
         + (
             ". With so few files the rate of a single calibration set varies much; bring more."
             if own.k < FEW

@@ -13,7 +13,7 @@ from ui.settings import Settings, current
 LIVE = dict.fromkeys(("n", "epsilon", "aggregate"), ("evaluation",))
 """Which fragment a setting reruns, see `ui.settings.sidebar`."""
 CHART = {"displayModeBar": False}
-VIEWS = ("ROC", "Methods", "More transforms", "Scores")
+VIEWS = ("Separation", "More transforms", "Scores")
 
 
 @st.fragment(key="evaluation")
@@ -39,7 +39,6 @@ def evaluation(source: Source) -> None:
         rows = all_rows(source, n, settings.aggregate)
         st.markdown(headline(source, rows, selected, n, settings))
         figure, caption = VIEW[view](source, rows, selected, n, settings)
-        st.plotly_chart(figure, key=f"chart_{view}", config=CHART, alt=caption)
         st.caption(caption)
         table(source, rows)
         downloads(source, rows, figure, caption, n, settings)
@@ -60,7 +59,7 @@ def headline(source: Source, rows: list[Any], selected: str, n: int, settings: S
 
     row = next(row for row in rows if row.label == selected and row.method == "iDECODe")
     text = (
-        f"**{escape(selected)}:** keeping 90 % of what belongs, n = {n} transforms detect **{row.tnr.mean:.1%}** of what does "
+        f"**{escape(selected)}:** keeping 90% of what belongs, n = {n} transforms detect **{row.tnr.mean:.1%}** of what does "
         f"not (AUROC **{100 * row.auroc.mean:.1f}**)."
     )
     if source.calibration is not None:
@@ -72,34 +71,37 @@ def headline(source: Source, rows: list[Any], selected: str, n: int, settings: S
             source.calibration, source.id_set.score_vectors, n, settings.epsilon, settings.aggregate
         )
         text += (
-            f" At ε = {settings.epsilon:g} it flags **{caught:.1%}** of {escape(selected)} and {alarms:.1%} of "
+            f" At epsilon = {settings.epsilon:g} it flags **{caught:.1%}** of {escape(selected)} and {alarms:.1%} of "
             f"{escape(source.id_set.label)}."
         )
     return text
 
 
-def roc_view(source: Source, rows: list[Any], selected: str, n: int, settings: Settings) -> tuple[Any, str]:
-    from idecode_core.plots.evaluation import roc_curves
-
-    return roc_curves(curves(source, n, settings.aggregate), selected), (
-        "The closer a line hugs the upper left corner, the better that set is told apart; the grey line is guessing. The dot "
-        "is where 90 % of the iD points are kept. Lines are of the first run, numbers are means over all runs."
-    )
-
-
-def methods_view(
+def separation_view(
     source: Source, rows: list[Any], selected: str, n: int, settings: Settings
 ) -> tuple[Any, str]:
-    from idecode_core.plots.evaluation import methods_side_by_side
+    """ROC curves of all sets, and the three methods on each."""
+    from idecode_core.plots.evaluation import methods_side_by_side, roc_curves
 
-    metric: Any = st.session_state.get("ev_metric", "auroc")
-    metric = st.segmented_control(
-        "Metric", ("auroc", "tnr"), default="auroc", required=True, key="ev_metric", bind="query-params",
-        format_func={"auroc": "AUROC", "tnr": "TNR at 90 % TPR"}.__getitem__, label_visibility="collapsed",
-    )  # fmt: skip
-    return methods_side_by_side(rows, metric), (
-        "Base score and ICAD use one transform and nearly coincide: ranking among the calibration points costs nothing and "
-        "brings the guarantee. The distance to iDECODe's full dot is what more transforms bring."
+    left, right = st.columns(2, gap="medium")
+    figure = roc_curves(curves(source, n, settings.aggregate), selected)
+    left.plotly_chart(figure, key="ev_roc", config=CHART, alt="ROC curves")
+    with right:
+        metric: Any = st.segmented_control(
+            "Metric", ("auroc", "tnr"), default="auroc", required=True, key="ev_metric", bind="query-params",
+            format_func={"auroc": "AUROC", "tnr": "TNR at 90% TPR"}.__getitem__, label_visibility="collapsed",
+        )  # fmt: skip
+        st.plotly_chart(
+            methods_side_by_side(rows, metric, height=370),
+            key="ev_methods",
+            config=CHART,
+            alt="Methods side by side",
+        )
+    return figure, (
+        "Left: the closer a line hugs the upper left corner, the better that set is told apart; the grey line is guessing, the "
+        "dot is where 90% of the iD points are kept. Right: base score and ICAD use one transform and nearly coincide, for "
+        "ranking among calibration points costs nothing and brings the guarantee; the way to the full dot is what more "
+        "transforms bring."
     )
 
 
@@ -108,7 +110,9 @@ def growth_view(
 ) -> tuple[Any, str]:
     from idecode_core.plots.evaluation import against_n
 
-    return against_n(growths(source, settings.aggregate), selected, n), (
+    figure = against_n(growths(source, settings.aggregate), selected, n)
+    st.plotly_chart(figure, key="ev_growth", config=CHART, alt="AUROC and TNR against n")
+    return figure, (
         "A line that still climbs at the right would gain from more transforms. The band is the spread from run to run."
     )
 
@@ -130,8 +134,11 @@ def scores_view(
         calibration = source.calibration.scores(n, settings.aggregate)
         threshold = source.calibration.threshold(n, settings.epsilon, settings.aggregate)
     figure = score_histograms(
-        groups_of(known, strange, selected, calibration), threshold, f"flagged at ε = {settings.epsilon:g}"
+        groups_of(known, strange, selected, calibration),
+        threshold,
+        f"flagged at epsilon = {settings.epsilon:g}",
     )
+    st.plotly_chart(figure, key="ev_scores", config=CHART, alt="Histograms of scores")
     return figure, (
         "Grey and blue should agree: both belong. What lies right of the line is flagged; orange left of it is missed."
         if calibration is not None
@@ -140,7 +147,7 @@ def scores_view(
 
 
 VIEW: dict[str, Callable[..., tuple[Any, str]]] = dict(
-    zip(VIEWS, (roc_view, methods_view, growth_view, scores_view), strict=True)
+    zip(VIEWS, (separation_view, growth_view, scores_view), strict=True)
 )
 
 
@@ -166,7 +173,7 @@ def table(source: Source, rows: list[Any]) -> None:
     count = max(len(row.auroc.values) for row in rows)
     notes = [
         f"Percent, mean ± standard deviation over {count} runs." if count > 1 else "Percent, one run.",
-        "TNR is at 90 % TPR: OOD points detected when 90 % of the iD points are kept.",
+        "TNR is at 90% TPR: OOD points detected when 90% of the iD points are kept.",
     ]
     if compared:
         notes.append(

@@ -19,7 +19,7 @@ LIVE = dict.fromkeys(("n", "epsilon", "aggregate", "p", "seed"), ("guarantee",))
 """Which fragment a setting reruns, see `ui.settings.sidebar`."""
 CHART = {"displayModeBar": False}
 SIZES = (20, 50, 75, 100, 200, 300, 500, 750, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 7500, 10_000)
-SPANS = {"0.1": "ε to 0.1", "0.5": "ε to 0.5"}
+SPANS = {"0.1": "epsilon to 0.1", "0.5": "epsilon to 0.5"}
 REPEATS = 100
 SURE = (0.8, 0.9, 0.95, 0.99)
 
@@ -125,8 +125,8 @@ def rates(promise: "Promise", found: "Study | None", top: float) -> tuple[Any, s
     )
     if found is not None:
         caption += (
-            f" Boxes: {len(found.resampled)} sets of k drawn with replacement from the calibration inputs (whiskers 5 % to "
-            "95 %). Blue: k of these inputs taken once, on the iD test set."
+            f" Boxes: {len(found.resampled)} sets of k drawn with replacement from the calibration inputs (whiskers 5% to "
+            "95%). Blue: k of these inputs taken once, on the iD test set."
         )
     st.plotly_chart(figure, key="g_rates", config=CHART, alt=caption)
     st.caption(caption)
@@ -142,7 +142,7 @@ def the_promise(promise: "Promise", found: "Study | None") -> None:
     if found is not None:
         seen = observed(promise, found)
         st.markdown(
-            f"Observed here: **{seen.flagged:,} of {seen.total:,}** iD test inputs flagged, **{seen.rate:.2%}** (95 % interval "
+            f"Observed here: **{seen.flagged:,} of {seen.total:,}** iD test inputs flagged, **{seen.rate:.2%}** (95% interval "
             f"of the true rate {seen.low:.2%} to {seen.high:.2%})."
         )
 
@@ -160,11 +160,11 @@ def details(promise: "Promise", found: "Study | None") -> None:
 
     left, right = st.columns(2, gap="large")
     with left:
-        st.markdown("#### One calibration set, at your ε")
+        st.markdown("#### One calibration set, at your epsilon")
         if promise.can_flag:
             caption = (
                 f"The exact law of the true rate over calibration sets of {promise.k:,}: Beta({promise.law.J:,}, "
-                f"{promise.k + 1 - promise.law.J:,}). The orange part, {exceeding_share(promise.law):.0%}, lies above ε."
+                f"{promise.k + 1 - promise.law.J:,}). The orange part, {exceeding_share(promise.law):.0%}, lies above epsilon."
             )
             st.plotly_chart(rate_law(promise.law), key="g_law", config=CHART, alt=caption)
             st.caption(caption)
@@ -180,7 +180,7 @@ def details(promise: "Promise", found: "Study | None") -> None:
             histogram = p_value_histogram(found.p_values, promise.k)
             outside = int(((histogram.counts < histogram.low) | (histogram.counts > histogram.high)).sum())
             caption = (
-                f"Bars should be level, within the grey band; {outside} of {len(histogram.counts)} lie outside it, and about one "
+                f"Bars should be level, between the grey lines; {outside} of {len(histogram.counts)} lie outside, and about one "
                 "would by chance. A tall left bar means that test inputs are stranger than the calibration set."
             )
             st.plotly_chart(p_value_uniformity(histogram), key="g_uniform", config=CHART, alt=caption)
@@ -195,21 +195,21 @@ def card(promise: "Promise") -> None:
     st.markdown("### The guarantee card")
     numbers = st.columns(4)
     numbers[0].metric(
-        "Smallest usable ε",
+        "Smallest usable epsilon",
         f"{smallest_epsilon(promise.k):.3g}",
         help=f"Just above 1/(k+1) for k = {promise.k:,}.",
     )
     numbers[1].metric(
-        f"k needed for ε = {promise.epsilon:g}", f"{promise.k_needed:,}",
-        help="With fewer calibration inputs nothing can ever be flagged. Move ε in the sidebar to plan for another.",
+        f"k needed for epsilon = {promise.epsilon:g}", f"{promise.k_needed:,}",
+        help="With fewer calibration inputs nothing can ever be flagged. Move epsilon in the sidebar to plan for another.",
     )  # fmt: skip
     numbers[2].metric(
-        "k needed to be that sure", f"{promise.k_needed_when_sure:,}",
-        help="The fewest calibration inputs with which the corrected ε below can flag anything.",
+        f"k needed to be {1 - promise.delta:.0%} sure", f"{promise.k_needed_when_sure:,}",
+        help="The fewest calibration inputs with which the corrected epsilon below can flag anything.",
     )  # fmt: skip
     numbers[3].metric(
-        "Corrected ε", "none" if promise.corrected is None else f"{promise.corrected:.4g}",
-        help="With this ε in the sidebar, the rate stays below the ε above for the share of calibration sets chosen here.",
+        "Corrected epsilon", "none" if promise.corrected is None else f"{promise.corrected:.4g}",
+        help="With this epsilon in the sidebar, the rate stays below the epsilon above for the share of calibration sets chosen here.",
     )  # fmt: skip
     a, b = st.columns([2.1, 1], vertical_alignment="center", gap="large")
     a.markdown(promise.correction())

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from idecode_core.side_by_side import Growth, NamedCurve, Row
 
 Metric = Literal["auroc", "tnr"]
-TITLES = {"auroc": "AUROC", "tnr": "TNR at 90 % TPR"}
+TITLES = {"auroc": "AUROC", "tnr": "TNR at 90% TPR"}
 DASHES = ("dot", "dash", "dashdot", "longdash", "longdashdot")
 SYMBOLS = {"base score": "line-ns-open", "ICAD": "circle-open", "iDECODe": "circle"}
 
 
 def roc_curves(curves: Sequence[NamedCurve], selected: str, height: int = 420) -> go.Figure:
-    """One line an OOD set, the selected one in full colour, with its TNR at 90 % TPR marked."""
+    """One line an OOD set, the selected one in full colour, with its TNR at 90% TPR marked."""
     figure = go.Figure()
     others = [curve for curve in curves if curve.label != selected]
     for i, curve in enumerate(others):
-        figure.add_trace(_roc_line(curve, faded(OOD, 0.55), 1.5, DASHES[i % len(DASHES)]))
+        figure.add_trace(_roc_line(curve, faded(OOD, 0.75), 1.5, DASHES[i % len(DASHES)]))
     figure.add_trace(
         go.Scatter(
             x=[0, 1], y=[0, 1], mode="lines", line={"color": faded(CALIBRATION, 0.6), "width": 1}, hoverinfo="skip",
@@ -45,8 +45,8 @@ def roc_curves(curves: Sequence[NamedCurve], selected: str, height: int = 420) -
                     mode="markers+text",
                     marker={"color": THRESHOLD, "size": 11},
                     text=[f"TNR {curve.tnr:.1%}"],
-                    textposition="bottom right",
-                    hovertemplate=f"{curve.label}: of the OOD points {curve.tnr:.1%} are detected<br>when 90 % of the iD "
+                    textposition="bottom right" if curve.tnr > 0.4 else "bottom left",
+                    hovertemplate=f"{curve.label}: of the OOD points {curve.tnr:.1%} are detected<br>when 90% of the iD "
                     "points are kept<extra></extra>",
                     showlegend=False,
                 )
@@ -64,7 +64,7 @@ def roc_curves(curves: Sequence[NamedCurve], selected: str, height: int = 420) -
             "yanchor": "bottom",
             "title_text": "AUROC",
         },
-        margin_t=12,
+        margin={"t": 12, "r": 26},
     )
 
 
@@ -144,7 +144,7 @@ def against_n(lines: Sequence[Growth], selected: str, n: int, height: int = 400)
     others = [line for line in lines if line.label != selected]
     for column in (1, 2):
         for i, line in enumerate(others):
-            figure.add_trace(_n_line(line, column, faded(OOD, 0.55), 1.5, DASHES[i % len(DASHES)]), 1, column)
+            figure.add_trace(_n_line(line, column, faded(OOD, 0.75), 1.5, DASHES[i % len(DASHES)]), 1, column)
         for line in lines:
             if line.label == selected:
                 figure.add_trace(_spread(line, column), 1, column)
@@ -227,7 +227,7 @@ def score_histograms(
 ) -> go.Figure:
     """Scores of several groups over each other, as shares of their group; grey is the calibration set.
 
-    Scores beyond the outermost bins are counted in them, so that each group's bars add up to 100 %.
+    Scores beyond the outermost bins are counted in them, so that each group's bars add up to 100%.
     """
     edges, by_ratio = bin_edges(
         np.concatenate([np.asarray(group.scores, dtype=np.float64) for group in groups])

@@ -32,7 +32,7 @@ def false_detection_rates(
 ) -> go.Figure:
     """Fig. 1 of the paper and more: the bound, the exact band, resampled calibration sets, what was observed.
 
-    `resampled` has shape (repeats, len(epsilons)); boxes show its quartiles, whiskers 5 % to 95 %.
+    `resampled` has shape (repeats, len(epsilons)); boxes show its quartiles, whiskers 5% to 95%.
     """
     top = max(epsilons)
     step = min(np.diff([0.0, *epsilons]))
@@ -55,7 +55,7 @@ def false_detection_rates(
             x=[0, top * 1.04],
             y=[0, top * 1.04],
             mode="lines",
-            name="the bound: rate = ε",
+            name="the bound: rate = epsilon",
             line={"color": THRESHOLD, "width": 2},
             hovertemplate="the bound: %{y:.3f}<extra></extra>",
         )
@@ -82,7 +82,7 @@ def false_detection_rates(
         rates = np.array([o.rate for o in observed])
         figure.add_trace(
             go.Scatter(
-                x=[o.epsilon for o in observed],
+                x=[o.epsilon + step * 0.3 for o in observed],  # beside the box
                 y=rates,
                 error_y={
                     "symmetric": False,
@@ -92,22 +92,22 @@ def false_detection_rates(
                     "width": 5,
                 },
                 mode="markers",
-                name="observed on iD test data, 95 % interval",
+                name="observed on iD test data, 95% interval",
                 marker={"color": ID, "size": 8},
-                customdata=[[o.flagged, o.total, o.low, o.high] for o in observed],
-                hovertemplate="ε = %{x:.3g}: %{customdata[0]:,} of %{customdata[1]:,} iD points flagged (%{y:.2%})<br>95 % "
+                customdata=[[o.flagged, o.total, o.low, o.high, o.epsilon] for o in observed],
+                hovertemplate="epsilon = %{customdata[4]:.3g}: %{customdata[0]:,} of %{customdata[1]:,} iD points flagged (%{y:.2%})<br>95% "
                 "interval of the true rate: %{customdata[2]:.2%} to %{customdata[3]:.2%}<extra></extra>",
             )
         )
     if epsilon is not None and epsilon <= top * 1.04:
         figure.add_vline(x=epsilon, line={"color": THRESHOLD, "dash": "dot", "width": 1.5})
-    figure = finish(figure, "false alarms allowed, ε", "false detection rate", height)
+    figure = finish(figure, "false alarms allowed, epsilon", "false detection rate", height)
     figure.update_xaxes(range=[0, top * 1.06], tickformat=".3~g")
     figure.update_yaxes(rangemode="tozero", tickformat=".3~g")
     return figure
 
 
-def rate_law(law: FalseDetectionLaw, observed: ObservedRate | None = None, height: int = 300) -> go.Figure:
+def rate_law(law: FalseDetectionLaw, height: int = 300) -> go.Figure:
     """The density of the true rate over calibration sets; the part above epsilon is shaded."""
     figure = go.Figure()
     if law.J > 0:
@@ -115,8 +115,8 @@ def rate_law(law: FalseDetectionLaw, observed: ObservedRate | None = None, heigh
         x = np.unique(np.r_[np.linspace(beta.ppf(1e-4), beta.ppf(1 - 1e-4), 240), law.epsilon])
         y = beta.pdf(x)
         for part, colour, name in (
-            (x <= law.epsilon, ID, "at most ε"),
-            (x >= law.epsilon, OOD, "above ε"),
+            (x <= law.epsilon, ID, "at most epsilon"),
+            (x >= law.epsilon, OOD, "above epsilon"),
         ):
             if part.any():
                 figure.add_trace(
@@ -131,25 +131,23 @@ def rate_law(law: FalseDetectionLaw, observed: ObservedRate | None = None, heigh
                         hovertemplate="true rate %{x:.4f}<extra></extra>",
                     )
                 )
-    figure.add_vline(
-        x=law.epsilon,
-        line={"color": THRESHOLD, "width": 2},
-        annotation={"text": f"ε = {law.epsilon:g}", "font": {"color": THRESHOLD}},
-        annotation_position="top right",
-    )
-    if observed is not None:
-        figure.add_vline(
-            x=observed.rate,
-            line={"color": ID, "dash": "dot", "width": 2},
-            annotation={"text": "observed", "font": {"color": ID}},
-            annotation_position="bottom right",
+    top = max((float(np.max(trace.y)) for trace in figure.data), default=1.0)
+    figure.add_trace(
+        go.Scatter(
+            x=[law.epsilon, law.epsilon],
+            y=[0, 1.05 * top],
+            mode="lines",
+            name=f"epsilon = {law.epsilon:g}",
+            line={"color": THRESHOLD, "width": 2},
+            hoverinfo="skip",
         )
+    )
     figure = finish(figure, "true false detection rate of one calibration set", "density", height)
     return figure.update_yaxes(showticklabels=False, rangemode="tozero")
 
 
 def p_value_uniformity(histogram: PValueHistogram, height: int = 300) -> go.Figure:
-    """Counts of iD p-values in bins, with the count expected and the band that holds a bin 95 % of the time."""
+    """Counts of iD p-values in bins, with the count expected and the band that holds a bin 95% of the time."""
     left, right = histogram.edges[:-1], histogram.edges[1:]
     middle = (left + right) / 2
     figure = go.Figure(
@@ -165,18 +163,18 @@ def p_value_uniformity(histogram: PValueHistogram, height: int = 300) -> go.Figu
         )
     )
     steps = np.repeat(histogram.edges, 2)[1:-1]
-    high, low = np.repeat(histogram.high, 2), np.repeat(histogram.low, 2)
-    figure.add_trace(
-        go.Scatter(
-            x=[*steps, *steps[::-1]],
-            y=[*high, *low[::-1]],
-            fill="toself",
-            fillcolor=faded(CALIBRATION, 0.3),
-            line={"width": 0},
-            name="95 % band if exchangeable",
-            hoverinfo="skip",
+    for height_of, name in ((histogram.high, "95% band if exchangeable"), (histogram.low, "")):
+        figure.add_trace(
+            go.Scatter(
+                x=steps,
+                y=np.repeat(height_of, 2),
+                mode="lines",
+                line={"color": CALIBRATION, "width": 1.5},
+                name=name,
+                showlegend=bool(name),
+                hoverinfo="skip",
+            )
         )
-    )
     figure.add_trace(
         go.Scatter(
             x=steps,

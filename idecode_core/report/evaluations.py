@@ -38,7 +38,7 @@ def evaluation_report(
         title=f"How well {name} tells {id_set.label} from other data",
         sentences=(
             "AUROC is the chance that an OOD point is stranger than an iD point. TNR is the share of OOD points that are "
-            "detected when 90 % of the iD points are kept.",
+            "detected when 90% of the iD points are kept.",
             "Numbers are means over independent runs of random transforms, with the standard deviation from run to run.",
         ),
         settings=settings,
