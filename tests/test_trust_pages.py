@@ -1,0 +1,267 @@
+"""Evaluate, Guarantee and Calibrate through Streamlit's AppTest: alone, with and without data, with bad files."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+from trust_pages import HOME, K, make_checkpoints, png, zipped
+
+from idecode_core.calibration import Calibration
+from idecode_core.checkpoint import load_detector
+from idecode_core.evaluation import id_and_ood, read_scores
+from idecode_core.exchangeability import compare
+from idecode_core.side_by_side import side_by_side
+
+CSV = "text/csv"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def checkpoints(tmp_path_factory):
+    root = make_checkpoints(tmp_path_factory.mktemp("checkpoints"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IDECODE_CHECKPOINTS", str(root))
+        yield root
+
+
+def page(name: str, **settings: object) -> AppTest:
+    app = AppTest.from_file(str(HOME / "pages" / f"{name}.py"), default_timeout=180)
+    for key, value in settings.items():
+        app.session_state[key] = value
+    return app.run()
+
+
+def no_trouble(app: AppTest) -> None:
+    assert not app.exception
+    assert [error.value for error in app.error] == []
+
+
+def text(app: AppTest) -> str:
+    return "\n".join(element.value for element in [*app.markdown, *app.info, *app.warning, *app.caption])
+
+
+def charts(app: AppTest) -> list[str]:
+    return [element.proto.id for element in app.get("plotly_chart")]
+
+
+def test_evaluate_shows_the_numbers_that_the_library_computes(checkpoints):
+    app = page("evaluate", n=3)
+    no_trouble(app)
+    folder = checkpoints / "fashion-rotations"
+    known, strange = id_and_ood(read_scores(folder))
+    rows = side_by_side(load_detector(folder).calibration, known, strange, 3)
+    expected = {
+        (row.label, row.method): f"{100 * row.auroc.mean:.1f} ± {100 * row.auroc.spread:.1f}" for row in rows
+    }
+    table = app.dataframe[0].value
+    for (label, method), cell in expected.items():
+        assert table.loc[table["OOD set"] == label, f"AUROC: {method}"].item() == cell
+    best = next(row for row in rows if row.label == "SVHN" and row.method == "iDECODe")
+    assert f"AUROC **{100 * best.auroc.mean:.1f}**" in text(app)
+    assert len(app.get("download_button")) == 4
+
+
+@pytest.mark.parametrize(("view", "count"), [("Separation", 2), ("More transforms", 1), ("Scores", 1)])
+def test_evaluate_has_figures_in_each_view(view, count):
+    app = page("evaluate", ev_view=view)
+    no_trouble(app)
+    assert len(charts(app)) == count
+
+
+def test_moving_n_and_the_ood_set_changes_the_sentence_and_not_the_page():
+    app = page("evaluate")
+    before = text(app)
+    app.slider(key="n").set_value(12).run()
+    app.selectbox(key="ev_set").set_value("Set A").run()
+    no_trouble(app)
+    assert "n = 12" in text(app)
+    assert "Set A:" in text(app)
+    assert text(app) != before
+
+
+def test_evaluate_says_what_to_do_when_a_detector_has_no_scores():
+    app = page("evaluate", detector="bare")
+    no_trouble(app)
+    assert "No test scores are stored" in text(app)
+    assert "score-sets bare" in text(app)
+    assert charts(app) == []
+
+
+def test_scores_of_other_weights_are_refused_with_a_sentence(checkpoints, tmp_path, monkeypatch):
+    root = make_checkpoints(tmp_path)
+    path = root / "fashion-rotations" / "scores" / "svhn-test.npz"
+    with np.load(path) as arrays:
+        np.savez(path, **{**arrays, "scorer": np.array("0" * 64)})
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(root))
+    app = page("evaluate")
+    no_trouble(app)
+    assert "made with other weights" in text(app).replace("\\", "")
+
+
+def test_own_scores_are_evaluated_and_a_bad_file_costs_a_sentence():
+    app = page("evaluate", ev_source="My scores")
+    no_trouble(app)
+    assert "Bring iD and OOD scores" in text(app)
+    app.file_uploader(key="own_id").set_value(("id.csv", b"a,b\n1,2\n2,3\n3,1\n", CSV))
+    app.file_uploader(key="own_ood").set_value(("ood.csv", b"words\n", CSV)).run()
+    no_trouble(app)
+    assert "ood.csv" in text(app).replace("\\", "")
+    assert charts(app) == []
+    app.file_uploader(key="own_ood").set_value(("ood.csv", b"9;9\n8;9\n", CSV)).run()
+    no_trouble(app)
+    assert "AUROC **100.0**" in text(app)
+    assert "n = 2" in text(app)
+    app.file_uploader(key="own_calibration").set_value(("cal.csv", b"1,1\n2,2\n3,3\n" * 10, CSV)).run()
+    no_trouble(app)
+    assert "At epsilon = 0.05 it flags **100.0%**" in text(app)
+    app.segmented_control(key="ev_source").set_value("Stored test sets").run()
+    app.segmented_control(key="ev_source").set_value("My scores").run()
+    no_trouble(app)
+    assert "AUROC **100.0**" in text(app), "what the visitor brought must stay"
+
+
+def test_own_files_are_scored_on_a_click_and_bad_ones_are_left_out():
+    app = page("evaluate", ev_source="My files")
+    assert "Bring files of both kinds" in text(app)
+    app.file_uploader(key="evaluate_id_files").set_value(
+        [
+            ("1.png", png(1), "image/png"),
+            ("2.png", png(2), "image/png"),
+            ("cut.png", png(3)[:100], "image/png"),
+        ]
+    )
+    archive = zipped({"a.png": png(4), "b/c.png": png(5), "../up.png": png(6), "notes.txt": b"?"})
+    app.file_uploader(key="evaluate_ood_files").set_value([("mine.zip", archive, "application/zip")]).run()
+    no_trouble(app)
+    told = text(app).replace("\\", "")
+    assert "cut.png" in told
+    assert "leads out of the archive" in told
+    assert "notes.txt" in told
+    assert charts(app) == []
+    next(button for button in app.button if button.label == "Score 4 files").click().run()
+    no_trouble(app)
+    assert len(charts(app)) == 2
+    assert "your OOD files" in text(app)
+
+
+def test_guarantee_states_the_bound_and_counts_what_was_flagged(checkpoints):
+    app = page("guarantee", n=4, epsilon=0.1)
+    no_trouble(app)
+    assert len(charts(app)) == 3
+    told = text(app)
+    assert "flagged with probability at most 0.1" in told
+    assert f"40/{K + 1}" in told
+    folder = checkpoints / "fashion-rotations"
+    known, _ = id_and_ood(read_scores(folder))
+    p = load_detector(folder).calibration.p_values(known.score_vectors[:, :4].astype(np.float64))
+    assert f"**{(p < 0.1).sum()} of 300**" in told
+    assert "It does not promise" in told
+
+
+def test_guarantee_follows_the_calibration_size_and_says_when_nothing_can_be_flagged():
+    app = page("guarantee")
+    app.select_slider(key="g_k").set_value(75).run()
+    no_trouble(app)
+    assert "nine in ten sets of 75" in text(app)
+    app.select_slider(key="epsilon").set_value(0.01).run()
+    no_trouble(app)
+    assert "nothing can ever be flagged" in text(app)
+    assert {metric.label: metric.value for metric in app.metric}["k needed for epsilon = 0.01"] == "100"
+
+
+def test_guarantee_without_stored_scores_still_shows_the_law():
+    app = page("guarantee", detector="bare")
+    no_trouble(app)
+    assert len(charts(app)) == 2
+    assert "No test scores are stored" in text(app)
+    assert "Observed here" not in text(app)
+
+
+def test_how_sure_one_wants_to_be_changes_the_corrected_epsilon():
+    app = page("guarantee")
+
+    def corrected() -> float:
+        return float({metric.label: metric.value for metric in app.metric}["Corrected epsilon"])
+
+    at_90 = corrected()
+    app.segmented_control(key="g_sure").set_value(0.99).run()
+    no_trouble(app)
+    assert corrected() < at_90 < 0.05
+
+
+def test_calibrate_says_what_to_bring():
+    app = page("calibrate")
+    no_trouble(app)
+    assert "Drop in a zip or many pictures" in text(app)
+    assert charts(app) == []
+
+
+def test_calibrate_checks_scores_compares_and_saves_a_detector_that_loads(checkpoints, tmp_path):
+    pictures = {f"{i}.png": png(i) for i in range(12)}
+    app = page("calibrate", seed=3)
+    bad = {
+        "up/../../x.png": png(99),
+        "broken.png": b"not a picture",
+        "copy.png": png(0),
+        "bomb.png": bytes(3 * 2**20),
+    }
+    app.file_uploader(key="calibrate_files").set_value(
+        [("mine.zip", zipped(pictures | bad), "application/zip"), ("fake.zip", b"PK?", "application/zip")]
+    ).run()
+    no_trouble(app)
+    told = text(app).replace("\\", "")
+    assert "12 pictures ready" in told
+    for sentence in (
+        "leads out",
+        "broken.png: is not an image",
+        "same content as 0.png",
+        "zip bombs",
+        "fake.zip",
+    ):
+        assert sentence in told
+    assert charts(app) == []
+    app.button(key="cal_score").click().run()
+    no_trouble(app)
+    assert len(charts(app)) == 1
+    assert "They differ" in text(app)  # noise is no clothing
+
+    from ui.calibration_view import packed_detector
+
+    shipped = load_detector(checkpoints / "fashion-rotations")
+    vectors = shipped.score_vectors([np.asarray(_decoded(data)) for data in pictures.values()], n=20, seed=3)
+    own = Calibration(vectors, seed=3)
+    comparison = compare(own.scores(5), shipped.calibration.scores(5))
+    assert f"Mann-Whitney p = {comparison.rank_p_value:.3g}" in text(app)
+    data = packed_detector("mine", shipped, own, comparison, 5)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert sorted(archive.namelist()) == [
+            f"mine/{name}" for name in ("calibration.npz", "card.md", "config.json", "model.safetensors")
+        ]
+        archive.extractall(tmp_path)
+    loaded = load_detector(tmp_path / "mine")
+    assert (loaded.name, loaded.calibration.k, loaded.calibration.seed) == ("mine", 12, 3)
+    np.testing.assert_array_equal(loaded.calibration.score_vectors, vectors)
+    assert "calibrated anew on 12 files" in (tmp_path / "mine" / "card.md").read_text()
+
+
+def _decoded(data: bytes) -> np.ndarray:
+    from idecode_core.images import read_image
+
+    return read_image(data)
+
+
+def test_a_name_that_is_no_folder_is_refused():
+    from ui.calibration_view import is_name
+
+    assert is_name("my-detector_2.0")
+    for bad in ("", "../up", "a/b", "a b", ".hidden", "ä", "x" * 61):
+        assert not is_name(bad)
+
+
+def test_one_good_file_is_not_enough_to_calibrate():
+    app = page("calibrate")
+    app.file_uploader(key="calibrate_files").set_value([("1.png", png(1), "image/png")]).run()
+    no_trouble(app)
+    assert "1 picture ready" in text(app)
+    assert not [button for button in app.button if button.key == "cal_score"]
