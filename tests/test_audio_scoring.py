@@ -1,6 +1,7 @@
 """The audio scorer: score vectors computed a second way, and a batch that is only a batch."""
 
 import io
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -185,7 +186,7 @@ def test_the_papers_network_has_its_shape() -> None:
     chain = [1]
     for width in PAPER_WIDTHS:
         chain += [width, width]
-    convolutions = sum(9 * a * b for a, b in zip(chain[:-1], chain[1:], strict=True))
+    convolutions = sum(9 * a * b for a, b in pairwise(chain))
     assert sum(p.numel() for p in model.parameters()) == convolutions + 2 * sum(chain[1:]) + 512 * 5 + 5
     assert model.eval()(torch.zeros(2, 64, 128)).shape == (2, 5)
 

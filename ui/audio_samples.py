@@ -1,0 +1,45 @@
+"""Sounds as samples of the app: checked, hashed, with a small picture of their spectrogram."""
+
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from idecode_core.draws import content_key
+from idecode_core.sounds import Sound, read_sound
+from ui.samples import PICTURE, THUMBNAIL, Sample, smaller
+
+
+def sound_sample(name: str, data: bytes, *, address: str = "", truth: str = "") -> Sample:
+    """Check and hash a sound file; an InputError says in one sentence why it cannot be used."""
+    sound = read_sound(data, name=name)
+    identity = content_key(sound.samples, seed=0).tobytes().hex()
+    pixels = picture(sound)
+    return Sample(
+        name,
+        data,
+        identity,
+        address or f"file-{identity[:12]}",
+        smaller(pixels, THUMBNAIL),
+        smaller(pixels, PICTURE),
+        truth,
+        "audio",
+    )
+
+
+def picture(sound: Sound) -> NDArray[np.uint8]:
+    """The spectrogram, standardised by itself: any detector may look at the sound later."""
+    from idecode_core.features import LogMel
+    from idecode_core.spectrogram_picture import spectrogram_picture
+
+    features = LogMel(16_000)
+    decibels = features.padded(features.decibels(sound.at(features.sample_rate).samples))
+    spread = float(decibels.std()) or 1.0
+    return spectrogram_picture(((decibels - decibels.mean()) / spread)[None])
+
+
+@st.cache_resource(show_spinner=False, max_entries=128)
+def bundled_sample(name: str, path: str, address: str, truth: str) -> Sample:
+    """A sound that comes with the project."""
+    return sound_sample(name, Path(path).read_bytes(), address=address, truth=truth)
