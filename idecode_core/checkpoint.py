@@ -78,22 +78,30 @@ def load_detector(folder: Path | str, device: str | torch.device | None = None) 
     config = read_config(folder)
     try:
         tensors = load_file(folder / "model.safetensors")
-        scorer = build_scorer(config["scorer"], tensors, choose_device(device))
+        identity = _hash(config["scorer"], tensors)
     except (KeyError, TypeError, OSError, SafetensorError, RuntimeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CheckpointError(
-            f"{folder}: config.json and model.safetensors do not fit each other ({reason}). Use the folder as it was "
-            f"saved."
+            f"{folder}: model.safetensors cannot be read as weights ({_reason(error)}). Use the folder as it was saved."
         ) from error
-    identity = _hash(config["scorer"], tensors)
     if identity != config.get("scorer_sha256"):
         raise CheckpointError(
             f"{folder}: model.safetensors or the settings in config.json were changed after saving: expected hash "
             f"{str(config.get('scorer_sha256'))[:12]}, got {identity[:12]}. Use the folder as it was saved, or calibrate anew."
         )
-    return Detector(
-        str(config["name"]), scorer, read_calibration(folder, identity), str(config.get("summary", ""))
-    )
+    device = choose_device(device)
+    try:
+        scorer = build_scorer(config["scorer"], tensors, device)
+    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+        raise CheckpointError(
+            f"{folder}: config.json and model.safetensors do not fit each other ({_reason(error)}). Use the folder as it "
+            f"was saved."
+        ) from error
+    name, summary = str(config.get("name", folder.name)), str(config.get("summary", ""))
+    return Detector(name, scorer, read_calibration(folder, identity), summary)
+
+
+def _reason(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def read_config(folder: Path | str) -> dict[str, Any]:
@@ -109,7 +117,7 @@ def read_config(folder: Path | str) -> dict[str, Any]:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         if not isinstance(config, dict) or config["format"] != FORMAT:
             raise KeyError("format")
-    except (ValueError, KeyError, OSError) as error:
+    except (ValueError, KeyError, OSError, RecursionError) as error:
         raise CheckpointError(
             f"{folder / 'config.json'} cannot be read as a detector's settings of format {FORMAT}: {error}. Use the folder "
             f"as it was saved, or update this program."

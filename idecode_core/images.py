@@ -1,13 +1,14 @@
 """Images in: files, bytes, PIL images or arrays -> uint8 (h, w, 3), or one clear sentence why not."""
 
 import io
+import struct
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 
 from idecode_core.errors import InputError
 
@@ -15,6 +16,20 @@ MAX_BYTES = 20 * 2**20
 MAX_PIXELS = 50_000_000
 MIN_SIDE = 8
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".gif")
+# Only these: PIL also knows formats that start other programs (EPS). JPEG includes MPO, which many phones write.
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF")
+# What PIL's decoders raise on damaged files, found by cutting and changing bytes at random.
+DAMAGE = (
+    OSError,
+    ValueError,
+    SyntaxError,
+    TypeError,
+    LookupError,
+    EOFError,
+    OverflowError,
+    MemoryError,
+    struct.error,
+)
 
 Pixels = NDArray[np.uint8]  # (h, w, 3)
 
@@ -31,16 +46,20 @@ def read_image(source: Path | str | bytes | Image.Image | NDArray[np.generic], n
     if isinstance(source, bytes):
         data, name = source, name or "the upload"
     else:
+        if not isinstance(source, str | Path):
+            raise InputError(
+                f"Expected an image: a path, bytes, a PIL image or an array; got {type(source).__name__}."
+            )
         path = Path(source)
         name = name or path.name
         try:
-            if path.stat().st_size > MAX_BYTES:
-                raise InputError(_too_many_bytes(name, path.stat().st_size))
-            data = path.read_bytes()
-        except OSError as error:
-            raise InputError(
-                f"{name}: could not be opened ({error.strerror}); expected an image file."
-            ) from error
+            size = path.stat().st_size
+            data = path.read_bytes() if size <= MAX_BYTES else b""
+        except (OSError, ValueError) as error:  # ValueError: a path with a null character
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{name}: could not be opened ({reason}); expected an image file.") from error
+        if size > MAX_BYTES:
+            raise InputError(_too_many_bytes(name, size))
     if len(data) > MAX_BYTES:
         raise InputError(_too_many_bytes(name, len(data)))
     if not data:
@@ -48,12 +67,12 @@ def read_image(source: Path | str | bytes | Image.Image | NDArray[np.generic], n
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # we have our own limit
-            image = Image.open(io.BytesIO(data))
+            image = Image.open(io.BytesIO(data), formats=FORMATS)
     except Image.DecompressionBombError:
         raise InputError(
             f"{name}: has more than {MAX_PIXELS // 10**6} megapixels; make it smaller."
         ) from None
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
+    except DAMAGE:
         raise InputError(
             f"{name}: is not an image that can be read; expected PNG, JPEG, WebP, BMP, TIFF or GIF. Check the file."
         ) from None
@@ -78,12 +97,14 @@ def _check_size(width: int, height: int, name: str) -> None:
 
 def _from_pil(image: Image.Image, name: str) -> Pixels:
     _check_size(*image.size, name)
-    frames = getattr(image, "n_frames", 1)
-    if frames > 1:
-        raise InputError(
-            f"{name}: is animated ({frames} frames); expected one still image. Save a single frame."
-        )
     try:
+        frames = getattr(image, "n_frames", 1)
+        if (
+            frames > 1 and image.format != "MPO"
+        ):  # an MPO's other frames are previews or depth of the same picture
+            raise InputError(
+                f"{name}: is animated ({frames} frames); expected one still image. Save a single frame."
+            )
         image = ImageOps.exif_transpose(image)
         if image.mode.startswith("I") or image.mode == "F":
             return _from_array(np.asarray(image), name)
@@ -91,7 +112,9 @@ def _from_pil(image: Image.Image, name: str) -> Pixels:
             image = image.convert("RGBA")
             image = Image.alpha_composite(Image.new("RGBA", image.size, (128, 128, 128, 255)), image)
         return np.asarray(image.convert("RGB"))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except InputError:
+        raise
+    except (*DAMAGE, Image.DecompressionBombError) as error:
         raise InputError(
             f"{name}: is damaged or cut off ({error}); expected a complete image. Export or copy it again."
         ) from None

@@ -26,7 +26,7 @@ from idecode_core.commands.inputs import (
     progress_bar,
     reader,
 )
-from idecode_core.errors import IdecodeError, InputError
+from idecode_core.errors import IdecodeError, InputError, NothingFlaggedWarning
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detection, Detector
@@ -70,7 +70,7 @@ def detect(
             yield sample
 
     with warnings.catch_warnings(record=True) as caught, progress_bar("scoring", len(paths)) as progress:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", NothingFlaggedWarning)
         try:
             found = loaded.detect(
                 samples(), n=n, epsilon=epsilon, seed=seed, aggregate=aggregate, progress=progress
@@ -79,7 +79,8 @@ def detect(
             if good or not problems:  # with no readable file at all, the files' own problems say it best
                 raise
             found = None
-    for sentence in (*(str(warning.message) for warning in caught), *problems):
+    remarks = [str(entry.message) for entry in caught if entry.category is NothingFlaggedWarning]
+    for sentence in (*remarks, *problems):
         complain(sentence)
     if found is not None:
         show = _print_json if as_json else _print_table
