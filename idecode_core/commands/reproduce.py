@@ -36,8 +36,8 @@ def reproduce(
 def score_sets(
     folder: Annotated[Path, typer.Argument(help="A detector folder.", show_default=False)],
     data_root: DataRoot = None,
-    id_points: Annotated[int, typer.Option(min=1, help="At most this many iD test points.")] = 1500,
-    ood_points: Annotated[int, typer.Option(min=1, help="At most this many points of each OOD set.")] = 600,
+    id_points: Annotated[int, typer.Option(min=1, help="At most this many iD test points.")] = 1200,
+    ood_points: Annotated[int, typer.Option(min=1, help="At most this many points of each OOD set.")] = 400,
 ) -> None:
     """Score the test sets with a detector and store the score vectors, 100 draws a point, beside it.
 

@@ -25,7 +25,7 @@ from idecode_core.one_pass import score_in_one_pass
 from idecode_core.scoring import ImageScorer, Scorer
 
 DRAWS = RUNS * DRAWS_PER_RUN
-ID_POINTS, OOD_POINTS = 1500, 600
+ID_POINTS, OOD_POINTS = 1200, 400
 LABELS = {
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
