@@ -4,7 +4,7 @@ import streamlit as st
 
 from ui.catalogue import pages
 from ui.messages import guard
-from ui.settings import show_device
+from ui.settings import page_complete, show_device
 
 st.set_page_config(
     page_title="iDECODe Studio",
@@ -24,3 +24,4 @@ page = st.navigation(sections, expanded=True)
 with guard():
     page.run()
     show_device()
+    page_complete()

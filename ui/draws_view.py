@@ -18,7 +18,7 @@ from ui.links import link_value, put_in_link
 from ui.messages import guard
 from ui.samples import Sample, data_uri, png
 from ui.scores import variants
-from ui.settings import current
+from ui.settings import current, finished
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
@@ -45,6 +45,7 @@ def draws(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.f
             strip(by_draw, scores, chosen)
         with right, st.container(key="chosen"):
             enlarged(by_draw[chosen], float(scores[chosen]), float(shares[chosen]), chosen)
+        finished("draws")
 
 
 def chosen_draw(scores: NDArray[np.float64]) -> int:

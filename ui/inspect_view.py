@@ -8,10 +8,10 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from idecode_core.verdict import Verdict, judge, meaning, p_by_n, sentence, smoothing_generator
-from ui.messages import guard
+from ui.messages import escape, guard
 from ui.samples import Sample, data_uri
 from ui.scores import vectors_over_seeds
-from ui.settings import Settings, current
+from ui.settings import Settings, current, finished, rerun_panels
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
@@ -61,6 +61,7 @@ def results(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np
         row = chosen_row(samples)
         show_verdict(detector, samples[row], found[row])
         show_aggregate(detector, found[row], settings)
+        finished("results")
 
 
 def show_verdict(detector: "Detector", sample: Sample, verdict: Verdict) -> None:
@@ -75,6 +76,7 @@ def show_verdict(detector: "Detector", sample: Sample, verdict: Verdict) -> None
         else:
             st.image(sample.picture, width=PICTURE, alt=sample.name)
         with st.container(width="stretch", gap="small"):
+            st.caption(f"{escape(sample.name)} · {sample.truth}" if sample.truth else escape(sample.name))
             st.markdown(f"### :{colour}[:material/{icon}: {answer}]: {reason.strip()}")
             st.markdown(f"**It means:** {means}  \n**It does not mean:** {does_not}")
 
@@ -105,7 +107,7 @@ def table(samples: Sequence[Sample], found: Sequence[Verdict]) -> None:
         format_func=RULES.__getitem__,
         key="rule",
         persist_state="session",
-        on_change=lambda: st.rerun(("results", "keep")),
+        on_change=lambda: rerun_panels("results", "keep"),
         help="Alone: of files that belong, at most a share epsilon is flagged. Together: of the files that are flagged, at "
         "most a share epsilon belongs (Benjamini-Hochberg). Both on average.",
     )
@@ -138,7 +140,7 @@ def _choose_row() -> None:
     rows = st.session_state["table"]["selection"]["rows"]
     st.session_state["row"] = rows[0] if rows else 0
     st.session_state["draw"] = None
-    st.rerun(("results", "draws", "growth", "keep"))
+    rerun_panels("results", "draws", "growth", "keep")
 
 
 @st.fragment(key="growth")
@@ -162,6 +164,7 @@ def growth(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.
         with right:
             st.markdown("#### Other transforms")
             chance(detector, samples[row], settings)
+        finished("growth")
 
 
 def chance(detector: "Detector", sample: Sample, settings: Settings) -> None:
@@ -210,6 +213,7 @@ def keep(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.fl
         settings = current()
         found = verdicts(detector, samples, vectors, settings)
         export(detector, samples, vectors, found, settings, chosen_row(samples))
+        finished("keep")
 
 
 def _next_seed() -> None:

@@ -49,9 +49,11 @@ def sidebar(live: Live | None = None) -> Settings:
     """Draw the settings in the sidebar and return them.
 
     A page with fragments names in `live` those that a setting reruns, for instance {"epsilon": ["verdict"]}; inside
-    such a fragment read `current()`, because its arguments are those of the last full run.
+    such a fragment read `current()`, because its arguments are those of the last full run, and end it with
+    `finished("verdict")`.
     """
     _enter_by_app()
+    st.session_state["page_complete"], st.session_state["unfinished"] = False, ()
     live = live or {}
     configs = get_configs()
     names = sorted(
@@ -60,7 +62,7 @@ def sidebar(live: Live | None = None) -> Settings:
 
     def link(name: str) -> dict[str, Any]:
         """Key, URL and callback of one widget."""
-        callback = partial(_rerun, tuple(live[name])) if live.get(name) else "rerun"
+        callback = partial(rerun_panels, *live[name]) if live.get(name) else "rerun"
         return {"key": name, "bind": "query-params", "on_change": callback}
 
     with st.sidebar:
@@ -129,6 +131,18 @@ def current() -> Settings:
     )
 
 
+def page_complete() -> None:
+    """The page has run to its end, so from now on its fragments can run alone."""
+    st.session_state["page_complete"] = True
+
+
+def finished(fragment: str) -> None:
+    """This fragment shows the settings as they are now."""
+    st.session_state["unfinished"] = tuple(
+        key for key in st.session_state.get("unfinished", ()) if key != fragment
+    )
+
+
 def show_device() -> None:
     """The device, at the foot of the sidebar; known once a detector was loaded."""
     if name := device_name():
@@ -146,8 +160,16 @@ def _enter_by_app() -> None:
         st.rerun()
 
 
-def _rerun(fragments: tuple[str, ...]) -> None:
+def rerun_panels(*fragments: str) -> None:
+    """For callbacks: rerun these fragments only. A change interrupts what runs at that moment, so what it left unfinished is done as well:
+    a page that has not come to its end runs again as a whole, and so does a fragment.
+    """
+    if not st.session_state.get("page_complete"):
+        return
+    st.session_state["unfinished"] = tuple(
+        dict.fromkeys((*fragments, *st.session_state.get("unfinished", ())))
+    )
     try:
-        st.rerun(fragments)
+        st.rerun(st.session_state["unfinished"])
     except StreamlitAPIException:
         return  # a fragment is not on the page at the moment, so the whole page runs
