@@ -3,6 +3,7 @@
 import streamlit as st
 
 from ui.catalogue import pages
+from ui.links import enter
 from ui.messages import guard
 from ui.settings import page_complete, show_device
 
@@ -22,6 +23,7 @@ for entry in pages():
     sections.setdefault(entry.section, []).append(page)
 page = st.navigation(sections, expanded=True)
 with guard():
+    enter(page.title)
     page.run()
     show_device()
     page_complete()

@@ -219,7 +219,7 @@ def test_false_discovery_control_is_offered_for_many_files(detector) -> None:
         (f"{i + 4}.png", png(picture(i, "fashion-sample"))) for i in range(4)
     ]
     at = upload(inspect(source="Files"), *files)
-    at.button_group(key="rule").set_value("batch").run()
+    at.button_group(key="rule").set_value("together").run()
     vectors = detector.score_vectors(
         [picture(i) for i in range(4)] + [picture(i, "fashion-sample") for i in range(4)], n=5
     )

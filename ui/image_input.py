@@ -6,7 +6,7 @@ import streamlit as st
 
 from idecode_core.errors import InputError
 from ui.gallery import find, gallery, thumbnails
-from ui.links import link_value, put_in_link
+from ui.links import carry_over, keep, link_value, put_in_link
 from ui.messages import escape, refused
 from ui.samples import Sample, image_sample, uploads
 
@@ -20,6 +20,7 @@ SOURCES = {
 def choose_images(config: dict[str, Any]) -> list[Sample]:
     """What the visitor wants to look at. Empty only when there is nothing yet; what was shown last stays otherwise."""
     st.session_state.setdefault("sample", link_value("sample"))
+    carry_over(["source"])
     source = st.segmented_control(
         "Picture from",
         list(SOURCES),
@@ -30,12 +31,17 @@ def choose_images(config: dict[str, Any]) -> list[Sample]:
         label_visibility="collapsed",
         width="stretch",
     )
+    keep(["source"])
     chosen = {"Gallery": _from_gallery, "Files": _from_files, "Camera": _from_camera}[source](config)
     held = [sample for sample in st.session_state.get("shown", []) if sample.modality == "image"]
+    if not chosen and not held and (linked := find(config, st.session_state["sample"] or "")):
+        held = [linked]
     if not chosen and held:
         st.caption(f"Still showing: {escape(', '.join(sample.name for sample in held[:3]))}")
     samples = chosen or held
     st.session_state["shown"] = samples
+    if samples:
+        put_in_link("sample", samples[min(st.session_state.get("row") or 0, len(samples) - 1)].address)
     return samples
 
 
@@ -54,7 +60,6 @@ def _from_gallery(config: dict[str, Any]) -> list[Sample]:
         if group:
             st.session_state[key] = sample.address if sample in group else None
             thumbnails(label, group, key, lambda key=key: _take(key))
-    put_in_link("sample", sample.address)
     return [sample]
 
 
@@ -78,8 +83,6 @@ def _from_files(config: dict[str, Any]) -> list[Sample]:
         )
     elif not samples:
         st.caption("Drop in one picture or many. They are kept for your session only.")
-    if samples:
-        put_in_link("sample", samples[min(st.session_state.get("row", 0), len(samples) - 1)].address)
     return samples
 
 
@@ -88,7 +91,6 @@ def _from_camera(config: dict[str, Any]) -> list[Sample]:
     if shot is None:
         st.caption("Hold something in front of the camera and take a picture of it.")
         return []
-    put_in_link("sample", None)
     try:
         return [image_sample("camera picture", shot.getvalue())]
     except InputError as error:

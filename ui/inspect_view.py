@@ -8,6 +8,8 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from idecode_core.verdict import Verdict, judge, meaning, p_by_n, sentence, smoothing_generator
+from ui.links import carry_over
+from ui.links import keep as keep_value
 from ui.messages import escape, guard
 from ui.samples import Sample, data_uri
 from ui.scores import vectors_over_seeds
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from idecode_core.detector import Detector
 
 SEEDS = 10
-RULES = {"each": "each file alone: p < epsilon", "batch": "the batch together: few false discoveries"}
+RULES = ("alone", "together")
 CHART = {"displayModeBar": False}
 PICTURE = 104  # pixels
 
@@ -42,7 +44,7 @@ def verdicts(
         epsilon=settings.epsilon,
         aggregate=settings.aggregate,
         smoothed_by=smoothed_by,
-        false_discovery_control=len(samples) > 1 and st.session_state.get("rule") == "batch",
+        false_discovery_control=len(samples) > 1 and st.session_state.get("rule") == "together",
     )
 
 
@@ -99,18 +101,19 @@ def show_aggregate(detector: "Detector", verdict: Verdict, settings: Settings, h
 
 
 def table(samples: Sequence[Sample], found: Sequence[Verdict]) -> None:
+    carry_over(["rule"])
     st.segmented_control(
-        "Judge",
-        list(RULES),
-        default="each",
+        "Judge the files",
+        RULES,
+        default="alone",
         required=True,
-        format_func=RULES.__getitem__,
         key="rule",
-        persist_state="session",
+        bind="query-params",
         on_change=lambda: rerun_panels("results", "keep"),
         help="Alone: of files that belong, at most a share epsilon is flagged. Together: of the files that are flagged, at "
         "most a share epsilon belongs (Benjamini-Hochberg). Both on average.",
     )
+    keep_value(["rule"])
     flagged = sum(verdict.is_ood for verdict in found)
     st.markdown(f"**{flagged} of {len(found)} files flagged.** Choose a row to look closer.")
     st.dataframe(

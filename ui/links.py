@@ -1,4 +1,10 @@
-"""What a link carries besides the settings: which sample, which draw."""
+"""What a link carries besides widgets that are bound to it, and what survives changing pages.
+
+Streamlit forgets a page's widgets, and their part of the URL, when another page is opened. So the values are kept here
+and put back on the first run of the next page that has the widget.
+"""
+
+from collections.abc import Iterable
 
 import streamlit as st
 
@@ -15,3 +21,26 @@ def put_in_link(name: str, value: str | None) -> None:
         st.query_params.pop(name, None)
     elif st.query_params.get(name) != value:
         st.query_params[name] = value
+
+
+def enter(page: str) -> None:
+    """Count the visits to pages; called on every run with the page that is about to run."""
+    if st.session_state.get("page") != page:
+        st.session_state["page"] = page
+        st.session_state["visit"] = st.session_state.get("visit", 0) + 1
+
+
+def carry_over(keys: Iterable[str]) -> None:
+    """Before widgets are drawn: give those of a newly opened page the values they had; the URL goes first."""
+    kept = st.session_state.get("kept", {})
+    for key in keys:
+        value, visit = kept.get(key, (None, None))
+        if value is not None and visit != st.session_state.get("visit") and key not in st.query_params:
+            st.session_state[key] = value
+
+
+def keep(keys: Iterable[str]) -> None:
+    """After widgets are drawn: remember what they say."""
+    visit = st.session_state.get("visit")
+    now = {key: (st.session_state[key], visit) for key in keys}
+    st.session_state["kept"] = {**st.session_state.get("kept", {}), **now}

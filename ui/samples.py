@@ -89,6 +89,7 @@ def uploads(read: Any, label: str, help_text: str) -> list[Sample]:
     )
     if st.session_state.pop("files_changed", False):
         files = st.session_state["files"]
+        st.session_state["row"], st.session_state["draw"] = 0, None
         st.session_state["uploads"], st.session_state["refused"] = read_files(
             [(file.name, file.getvalue()) for file in files[:MAX_FILES]], read
         )

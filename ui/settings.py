@@ -14,6 +14,7 @@ from streamlit.errors import StreamlitAPIException
 from streamlit.runtime.pages_manager import PagesManager
 
 from ui.cache import device_name, get_configs
+from ui.links import carry_over, keep
 
 DEFAULT_DETECTOR = "fashion-rotations"
 DEFAULT_N = 5
@@ -28,6 +29,7 @@ EPSILONS = tuple(
 )
 AGGREGATES = ("sum", "mean", "max", "sum_of_logs")  # as in idecode_core.calibration, which is slow to import
 P_KINDS = ("conservative", "smoothed")
+KEYS = ("detector", "n", "epsilon", "aggregate", "p", "seed")
 
 Live = Mapping[str, Sequence[str]]
 """Name of a setting -> keys of the fragments that a change of it reruns, in place of the whole page."""
@@ -54,8 +56,11 @@ def sidebar(live: Live | None = None) -> Settings:
     """
     _enter_by_app()
     st.session_state["page_complete"], st.session_state["unfinished"] = False, ()
+    carry_over(KEYS)
     live = live or {}
     configs = get_configs()
+    if st.session_state.get("detector", next(iter(configs))) not in configs:
+        del st.session_state["detector"]  # its folder is gone
     names = sorted(
         configs, key=lambda name: (name != DEFAULT_DETECTOR, configs[name].get("modality", ""), name)
     )
@@ -121,6 +126,7 @@ def sidebar(live: Live | None = None) -> Settings:
 def current() -> Settings:
     """The settings as they are now; also right inside a fragment and in callbacks."""
     state = st.session_state
+    keep(KEYS)
     return Settings(
         detector=state["detector"],
         n=int(state["n"]),
