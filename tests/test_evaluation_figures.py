@@ -136,6 +136,16 @@ def test_scores_with_a_long_tail_are_spaced_by_ratio_and_zeros_are_kept():
     assert "log scale" in made.layout.xaxis.title.text
 
 
+def test_calibration_is_an_outline_and_its_shares_add_up_to_one():
+    line, *bars = ALL["histograms"]().data
+    assert (line.type, line.line.color, [bar.type for bar in bars]) == (
+        "scatter",
+        CALIBRATION,
+        ["bar", "bar"],
+    )
+    assert sum(line.y) == pytest.approx(1.0)
+
+
 def test_equal_scores_can_be_drawn():
     made = figures.score_histograms([figures.Group("one", np.full(10, 3.0), ID)], threshold=np.inf)
     assert sum(made.data[0].y) == pytest.approx(1.0)

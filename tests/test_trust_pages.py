@@ -224,7 +224,7 @@ def test_calibrate_checks_scores_compares_and_saves_a_detector_that_loads(checkp
     app.button(key="cal_score").click().run()
     no_trouble(app)
     assert len(charts(app)) == 1
-    assert "They differ" in text(app)  # noise is no clothing
+    assert "The two differ" in text(app)  # noise is no clothing
 
     from ui.calibration_view import packed_detector
 

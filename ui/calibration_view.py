@@ -104,9 +104,9 @@ def reading(
     from idecode_core.guarantee import observed_rate
 
     colour, icon = ("orange", "difference") if comparison.differs() else ("blue", "check_circle")
-    title = "They differ" if comparison.differs() else "No difference found"
-    st.markdown(f"### :{colour}[:material/{icon}: {title}]")
-    st.markdown(comparison.reading())
+    first, _, rest = comparison.reading().partition(". ")
+    st.markdown(f"### :{colour}[:material/{icon}: {first}]")
+    st.markdown(rest)
     seen = observed_rate(detector.calibration.p_values(vectors, settings.aggregate), settings.epsilon)
     st.markdown(
         f"The shipped calibration would flag **{seen.flagged:,} of your {seen.total:,}** files at epsilon = {settings.epsilon:g} "

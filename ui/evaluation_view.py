@@ -98,9 +98,9 @@ def separation_view(
             alt="Methods side by side",
         )
     return figure, (
-        "Left: the closer a line hugs the upper left corner, the better that set is told apart; the grey line is guessing, the "
-        "dot is where 90% of the iD points are kept. Right: base score and ICAD use one transform and nearly coincide, for "
-        "ranking among calibration points costs nothing and brings the guarantee; the way to the full dot is what more "
+        "Lines: the closer one hugs the upper left corner, the better that set is told apart; the grey line is guessing, the "
+        "dot is where 90% of the iD points are kept. Marks: base score and ICAD use one transform and nearly coincide, for "
+        "ranking among calibration points costs nothing and brings the guarantee; the way to the full mark is what more "
         "transforms bring."
     )
 

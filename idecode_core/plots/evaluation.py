@@ -243,33 +243,48 @@ def score_histograms(
         share = counts / max(values.size, 1)
         left, right = edges[:-1], edges[1:]
         shown = 10 ** np.stack([left, right], axis=1) if by_ratio else np.stack([left, right], axis=1)
-        outline = group.colour == CALIBRATION
-        figure.add_trace(
-            go.Bar(
-                x=(left + right) / 2,
-                y=share,
-                width=np.diff(edges),
-                name=group.label,
-                marker={
-                    "color": faded(group.colour, 0.3 if outline else 0.5),
-                    "line": {"color": group.colour, "width": 0.5},
-                },
-                customdata=np.column_stack([shown, counts]),
-                hovertemplate=f"{group.label}: %{{customdata[2]:,}} points (%{{y:.1%}})<br>scores %{{customdata[0]:.3g}} to "
-                "%{customdata[1]:.3g}<extra></extra>",
-            )
+        hover = (
+            f"{group.label}: %{{customdata[2]:,}} points (%{{y:.1%}})<br>scores %{{customdata[0]:.3g}} to "
+            "%{customdata[1]:.3g}<extra></extra>"
         )
+        details = np.column_stack([shown, counts])
+        if group.colour == CALIBRATION:  # an outline, so that what is compared with it stays in sight
+            figure.add_trace(
+                go.Scatter(
+                    x=(left + right) / 2,
+                    y=share,
+                    mode="lines",
+                    name=group.label,
+                    line={"color": CALIBRATION, "width": 2, "shape": "hvh"},
+                    customdata=details,
+                    hovertemplate=hover,
+                )
+            )
+        else:
+            figure.add_trace(
+                go.Bar(
+                    x=(left + right) / 2,
+                    y=share,
+                    width=np.diff(edges),
+                    name=group.label,
+                    marker={"color": faded(group.colour, 0.5), "line": {"color": group.colour, "width": 0.5}},
+                    customdata=details,
+                    hovertemplate=hover,
+                )
+            )
     if threshold is not None and np.isfinite(threshold):
         place = np.log10(max(threshold, 10 ** edges[0])) if by_ratio else threshold
+        far = place > edges[0] + 0.6 * (edges[-1] - edges[0])
         figure.add_vline(
             x=float(np.clip(place, edges[0], edges[-1])),
             line={"color": THRESHOLD, "width": 2},
-            annotation={"text": threshold_label, "font": {"color": THRESHOLD}},
-            annotation_position="top right",
+            annotation={"text": threshold_label, "font": {"color": THRESHOLD}, "xshift": -4 if far else 4},
+            annotation_position="top left" if far else "top right",
         )
     figure = finish(figure, "score F(V)" + (", log scale" if by_ratio else ""), "share of the group", height)
     figure.update_layout(barmode="overlay", bargap=0)
-    figure.update_yaxes(tickformat=".0%")
+    figure.update_yaxes(tickformat=".0%", rangemode="tozero")
+    figure.update_xaxes(range=[edges[0], edges[-1]])
     if by_ratio:
         whole = np.arange(np.ceil(edges[0]), np.floor(edges[-1]) + 1)
         ticks = whole if whole.size >= 2 else np.linspace(edges[0], edges[-1], 5)
