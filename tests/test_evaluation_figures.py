@@ -155,6 +155,11 @@ def test_the_band_is_the_exact_law():
     low, high = law_bands(100, [0.005, 0.1, 0.35])
     expected = [FalseDetectionLaw(100, epsilon).interval(0.9) for epsilon in (0.005, 0.1, 0.35)]
     np.testing.assert_allclose(np.column_stack([low, high]), expected)
+    band = rates_figure().data[0]  # drawn there and back again
+    half = len(band.x) // 2
+    for i in (60, 150):
+        low_there, high_there = FalseDetectionLaw(100, band.x[i]).interval(0.9)
+        assert (band.y[i], band.y[2 * half - 1 - i]) == pytest.approx((high_there, low_there))
 
 
 def test_boxes_are_the_quartiles_of_the_resampled_rates():

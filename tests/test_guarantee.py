@@ -89,8 +89,8 @@ def test_the_band_of_the_histogram_holds_95_percent_of_bins_under_exchangeabilit
 
 
 def test_the_band_is_the_quantile_of_the_beta_binomial_law():
-    histogram = p_value_histogram(np.full(40, 0.5), 99, bins=10)
-    law = stats.betabinom(40, 10, 90)
+    histogram = p_value_histogram(np.full(1000, 0.5), 19, bins=10)
+    law = stats.betabinom(1000, 2, 18)
     assert (histogram.low[3], histogram.high[3]) == (law.ppf(0.025), law.ppf(0.975))
 
 
@@ -101,7 +101,9 @@ def test_more_bins_than_levels_are_refused():
 
 def test_exchangeable_scores_are_seldom_called_different_and_shifted_ones_are():
     generator = np.random.default_rng(4)
-    false_alarms = sum(compare(generator.normal(size=60), generator.normal(size=300)).differs(0.05) for _ in range(200))
+    false_alarms = sum(
+        compare(generator.normal(size=60), generator.normal(size=300)).differs(0.05) for _ in range(200)
+    )
     assert false_alarms <= 22  # at most 5 % in truth: P(Binomial(200, 0.05) > 22) < 0.0005
     shifted = compare(generator.normal(1.0, size=60), generator.normal(size=300))
     assert shifted.differs(0.01)
