@@ -122,7 +122,13 @@ def test_what_is_not_a_zip_is_one_sentence(data):
 
 
 def test_litter_of_operating_systems_is_passed_over_in_silence():
-    litter = {"__MACOSX/._a.png": b"", ".DS_Store": b"", "a/Thumbs.db": b"", "a/._b.png": b"", "a/b.png": b"b"}
+    litter = {
+        "__MACOSX/._a.png": b"",
+        ".DS_Store": b"",
+        "a/Thumbs.db": b"",
+        "a/._b.png": b"",
+        "a/b.png": b"b",
+    }
     contents = read_zip(packed(litter), IMAGES)
     assert [file.name for file in contents.files] == ["a/b.png"]
     assert contents.refused == ()
@@ -138,7 +144,11 @@ def test_loose_files_and_zips_go_together_and_each_bad_one_gets_its_sentence():
     contents = read_files(files, IMAGES)
     assert [file.name for file in contents.files] == ["a.png", "b.png"]
     assert len(contents.refused) == 3
-    assert [reason.split(":")[0] for reason in contents.refused] == ["mine.zip / notes.txt", "broken.zip", "song.mp3"]
+    assert [reason.split(":")[0] for reason in contents.refused] == [
+        "mine.zip / notes.txt",
+        "broken.zip",
+        "song.mp3",
+    ]
 
 
 def test_an_empty_zip_says_so():

@@ -54,7 +54,11 @@ BAD = {
     "other type": ("x.xlsx", b"?", "of another type"),
     "not numpy": ("x.npy", b"?", "cannot be read as an array"),
     "not a zip": ("x.npz", b"?", "cannot be read as an array"),
-    "pickle": ("x.npy", saved(np.save, np.array([{"run": "code"}], dtype=object)), "cannot be read as an array"),
+    "pickle": (
+        "x.npy",
+        saved(np.save, np.array([{"run": "code"}], dtype=object)),
+        "cannot be read as an array",
+    ),
     "text array": ("x.npy", saved(np.save, np.array(["a", "b"])), "expected numbers"),
     "three axes": ("x.npy", saved(np.save, np.zeros((2, 2, 2))), "expected \\(points, draws\\)"),
     "two arrays": ("x.npz", saved(np.savez, a=VECTORS, b=VECTORS), "holds the arrays a, b"),
