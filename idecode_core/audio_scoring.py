@@ -105,10 +105,7 @@ class AudioScorer:
         with torch.inference_mode():
             per_block, reference = self.predict(batch, drawn)
             prediction = torch.stack([clip_mean(shares) for shares in per_block])  # (batch, n, classes)
-            target = torch.zeros(prediction.shape[:2], dtype=torch.int64)  # g' is the identity
-            scores = BASE_NCMS[self.base_ncm](
-                prediction, torch.stack([clip_mean(r) for r in reference]), target
-            )
+            scores = held_against(self.base_ncm, prediction, torch.stack([clip_mean(r) for r in reference]))
         return scores.double().cpu().numpy()
 
     def predict(self, batch: Sequence[Clip], drawn: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -147,9 +144,7 @@ class AudioScorer:
                 log_shares(variants.transpose(0, 1)),
                 log_shares(reference),
             )  # (blocks, n, classes)
-            scores = BASE_NCMS[self.base_ncm](
-                logs, reference_logs, torch.zeros(logs.shape[:2], dtype=torch.int64)
-            )
+            scores = held_against(self.base_ncm, logs, reference_logs)
         frames = 1 + len(clip.sound.samples) // self.features.hop
         starts = np.array(self.features.block_starts(frames)) * self.features.hop / self.features.sample_rate
         ends = np.minimum(starts + self.features.block_seconds, clip.sound.seconds)
@@ -182,6 +177,12 @@ class AudioScorer:
         best = int(shares.argmax())
         name = self.classes[best] if self.classes else f"class {best}"
         return f"{name} ({float(shares[best]):.0%} sure)"
+
+
+def held_against(base_ncm: str, prediction: Tensor, reference: Tensor) -> Tensor:
+    """The base NCM of M(g(x)) (batch, m, classes) against M(x) (batch, classes), both as logits: (batch, m)."""
+    target = torch.zeros(prediction.shape[:2], dtype=torch.int64)  # none: g' is the identity
+    return BASE_NCMS[base_ncm](prediction, reference, target)
 
 
 def clip_mean(shares: Tensor) -> Tensor:

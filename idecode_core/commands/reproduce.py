@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from idecode_core.commands.inputs import DataRoot
+from idecode_core.commands.sounds import score_sound_sets
 
 
 def reproduce(
@@ -54,6 +55,9 @@ def score_sets(
     from idecode_core.training_finish import read_training
 
     config = read_config(folder)
+    if config.get("modality") == "audio":
+        score_sound_sets(folder, data_root)
+        return
     training = read_training(folder)
     dataset = training.dataset if training else folder.name.split("-")[0]
     siblings = sorted(path.parent for path in folder.resolve().parent.glob("*/config.json"))

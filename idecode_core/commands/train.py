@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from idecode_core.commands.calibrate import refuse_to_replace
 from idecode_core.commands.inputs import DataRoot, Device, progress_bar
+from idecode_core.commands.sounds import train_sounds
 
 if TYPE_CHECKING:
     from idecode_core.training import EpochLog
@@ -44,16 +45,20 @@ def train(
       python -m idecode_core train cifar10-rotations --device cuda --replace
       torchrun --nproc_per_node=4 -m idecode_core train paper-cifar10-projective
     """
+    from idecode_core.audio_recipes import AUDIO_RECIPES
     from idecode_core.recipes import get_recipe
     from idecode_core.scoring import choose_device
     from idecode_core.training import Distributed
     from idecode_core.training import train as run_training
     from idecode_core.training_finish import finish, training_images
 
-    chosen = get_recipe(recipe)
-    out = out or Path("checkpoints") / chosen.name
+    out = out or Path("checkpoints") / recipe
     if not replace:
         refuse_to_replace(out)
+    if recipe in AUDIO_RECIPES:
+        train_sounds(recipe, data_root, device, epochs, resume, out)
+        return
+    chosen = get_recipe(recipe)
     if device is None and "LOCAL_RANK" in os.environ and choose_device().type == "cuda":
         device = f"cuda:{os.environ['LOCAL_RANK']}"  # one GPU a process under torchrun
     where = choose_device(device)
