@@ -8,7 +8,7 @@ import streamlit as st
 from idecode_core.plots import teaching_rates as plots
 from idecode_core.simulate import SWITCHES, Comparison, Run, break_it
 from ui.messages import guard
-from ui.teaching import ask_the_class, export_row, percent, seed_control, show, verdict
+from ui.teaching import LINKED, ask_the_class, export_row, percent, seed_control, show, verdict
 
 if TYPE_CHECKING:
     from idecode_core.report.simulations import Export
@@ -111,13 +111,11 @@ with guard():
             list(SWITCHES),
             format_func=lambda name: SWITCHES[name].title,
             key="break_switch",
-            bind="query-params",
+            **LINKED,
         )
-        epsilon = st.slider(
-            "False alarms allowed, ε", 0.01, 0.5, 0.05, 0.01, key="break_epsilon", bind="query-params"
-        )
-        k = st.slider("Calibration points, k", 50, 400, 100, 50, key="break_k", bind="query-params")
-        n = st.slider("Transforms, n", 1, 20, 5, key="break_n", bind="query-params")
+        epsilon = st.slider("False alarms allowed, ε", 0.01, 0.5, 0.05, 0.01, key="break_epsilon", **LINKED)
+        k = st.slider("Calibration points, k", 50, 400, 100, 50, key="break_k", **LINKED)
+        n = st.slider("Transforms, n", 1, 20, 5, key="break_n", **LINKED)
         seed = seed_control("break_seed")
     comparison = simulate(switch, k, n, seed)
     tests = comparison.intact.p_values.shape[1]

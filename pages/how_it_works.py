@@ -9,7 +9,7 @@ from ui.arrow_model import step_4_model, step_5_draws, step_6_algorithm
 from ui.arrow_ranks import step_1_rank, step_2_p_value, step_3_threshold
 from ui.messages import guard
 from ui.playground import playground
-from ui.teaching import export_row, seed_control
+from ui.teaching import LINKED, class_plan, export_row, seed_control
 
 STEPS = {
     "1 Rank": step_1_rank,
@@ -46,9 +46,7 @@ def choose_lesson(step: str) -> Lesson:
     values = {name: st.session_state.get(f"how_{name}", slider["value"]) for name, slider in SLIDERS.items()}
     for column, name in zip(columns, needed, strict=False):
         with column:
-            values[name] = st.slider(
-                **SLIDERS[name], key=f"how_{name}", bind="query-params", persist_state="session"
-            )
+            values[name] = st.slider(**SLIDERS[name], key=f"how_{name}", **LINKED)
     with columns[-1]:
         seed = seed_control("how_seed", default=9, what="New friends")
     return Lesson(seed=seed, **values)
@@ -63,7 +61,7 @@ with guard():
     st.title("How it works")
     with st.container(horizontal=True, vertical_alignment="center"):
         step = st.segmented_control(
-            "Step", NAMES, default=NAMES[0], required=True, key="step", bind="query-params", label_visibility="collapsed"
+            "Step", NAMES, default=NAMES[0], required=True, key="step", **LINKED, label_visibility="collapsed"
         )  # fmt: skip
         if step != PLAYGROUND:
             st.button("Next", icon=":material/arrow_forward:", type="primary", on_click=next_step, key="next")
@@ -72,4 +70,5 @@ with guard():
     else:
         lesson = choose_lesson(step)
         STEPS[step](lesson)
+        class_plan()
         export_row("arrows", lambda: export_of(lesson))

@@ -5,6 +5,7 @@ import streamlit as st
 from ui.batch_lesson import batch_lesson
 from ui.messages import guard
 from ui.stream_lesson import stream_lesson
+from ui.teaching import LINKED
 
 VIEWS = {"A batch of many": batch_lesson, "A stream that changes": stream_lesson}
 
@@ -16,7 +17,7 @@ with guard():
         default=next(iter(VIEWS)),
         required=True,
         key="view",
-        bind="query-params",
+        **LINKED,
         label_visibility="collapsed",
     )
     VIEWS[view]()

@@ -1,12 +1,14 @@
 """The small worlds of 'How it works': every number is computed a second time, as one would by hand."""
 
+import doctest
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from idecode_core.errors import IdecodeError
-from idecode_core.simulate import arrows
+from idecode_core.simulate import arrows, playground
 from idecode_core.simulate.playground import NCMS, SHAPES, draw_points, read_points, strangeness
 
 tenths = st.integers(0, 3599).map(lambda tenth: tenth / 10)
@@ -96,6 +98,13 @@ def test_points_stay_on_the_line_and_differ_with_the_seed(shape):
 def test_typed_points_that_cannot_be_used_are_refused_with_a_sentence(text):
     with pytest.raises(IdecodeError, match=r"\."):
         read_points(text)
+
+
+@pytest.mark.parametrize("module", [arrows, playground])
+def test_examples_in_docstrings_show_what_really_happens(module):
+    results = doctest.testmod(module)
+    assert results.attempted > 0
+    assert results.failed == 0
 
 
 def test_unknown_names_are_refused():

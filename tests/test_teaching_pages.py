@@ -118,6 +118,17 @@ def test_a_hidden_slider_keeps_its_value_from_step_to_step() -> None:
     assert at.slider(key="how_epsilon").value == 0.3
 
 
+def test_views_keep_their_values_while_another_is_shown() -> None:
+    at = open_page("many_and_streams")
+    at.slider(key="batch_q").set_value(0.2).run()
+    at.button_group(key="view").set_value("A stream that changes").run()
+    at.slider(key="stream_change").set_value(200).run()
+    at.button_group(key="view").set_value("A batch of many").run()
+    assert at.slider(key="batch_q").value == 0.2
+    at.button_group(key="view").set_value("A stream that changes").run()
+    assert at.slider(key="stream_change").value == 200
+
+
 def test_drawing_again_moves_on_to_the_next_seed_and_changes_the_figure() -> None:
     at = open_page("how_it_works")
     before = charts(at)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from idecode_core.plots import teaching_rates as plots
 from idecode_core.simulate import BATCH_RULES, BatchComparison, mixed_batch
-from ui.teaching import ask_the_class, export_row, percent, seed_control, show, verdict
+from ui.teaching import LINKED, ask_the_class, export_row, percent, seed_control, show, verdict
 
 if TYPE_CHECKING:
     from idecode_core.report.simulations import Export
@@ -27,20 +27,18 @@ def simulate(arguments: dict[str, Any], seed: int) -> BatchComparison:
 
 def choose() -> dict[str, Any]:
     """The controls, as arguments of `mixed_batch`."""
-    size = st.select_slider("Points in the batch", SIZES, 100, key="batch_size", bind="query-params")
-    share = st.slider("Share that is OOD, in %", 0, 50, 10, key="batch_ood", bind="query-params")
+    size = st.select_slider("Points in the batch", SIZES, 100, key="batch_size", **LINKED)
+    share = st.slider("Share that is OOD, in %", 0, 50, 10, key="batch_ood", **LINKED)
     strangeness = st.slider(
-        "How strange the OOD points are", 0.0, 6.0, 4.0, 0.5, key="batch_strangeness", bind="query-params",
+        "How strange the OOD points are", 0.0, 6.0, 4.0, 0.5, key="batch_strangeness", **LINKED,
         help="iD scores follow a bell curve of width 1; OOD scores lie this much higher.",
     )  # fmt: skip
-    epsilon = st.slider(
-        "Plain threshold: flag p < ε", 0.01, 0.2, 0.05, 0.01, key="batch_epsilon", bind="query-params"
-    )
+    epsilon = st.slider("Plain threshold: flag p < ε", 0.01, 0.2, 0.05, 0.01, key="batch_epsilon", **LINKED)
     q = st.slider(
-        "Benjamini-Hochberg: q", 0.01, 0.5, 0.1, 0.01, key="batch_q", bind="query-params",
+        "Benjamini-Hochberg: q", 0.01, 0.5, 0.1, 0.01, key="batch_q", **LINKED,
         help="The share of false flags among the flags that one accepts, on average.",
     )  # fmt: skip
-    k = st.select_slider("Calibration points, k", K, 1_000, key="batch_k", bind="query-params")
+    k = st.select_slider("Calibration points, k", K, 1_000, key="batch_k", **LINKED)
     return {
         "size": size,
         "ood_share": share / 100,
@@ -85,7 +83,7 @@ def batch_lesson() -> None:
                 default="False among flagged",
                 required=True,
                 key="batch_show",
-                bind="query-params",
+                **LINKED,
                 label_visibility="collapsed",
             )
             discovery = which == "False among flagged"

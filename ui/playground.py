@@ -10,7 +10,7 @@ from idecode_core import conformal
 from idecode_core.conformal import FloatArray
 from idecode_core.plots import teaching as plots
 from idecode_core.simulate.playground import NCMS, SHAPES, draw_points, read_points, strangeness
-from ui.teaching import PLOT_CONFIG, ask_the_class, export_row, seed_control, verdict
+from ui.teaching import LINKED, PLOT_CONFIG, ask_the_class, export_row, seed_control, verdict
 
 if TYPE_CHECKING:
     from idecode_core.report.simulations import Export
@@ -38,24 +38,22 @@ class Game:
 def choose_points() -> Game:
     """The controls, all but the newcomer's place."""
     shape = st.selectbox(
-        "In-distribution points", [*SHAPES, OWN], key="play_shape", bind="query-params",
+        "In-distribution points", [*SHAPES, OWN], key="play_shape", **LINKED,
         help="Where the points come from. As many again are the proper training set, which only the score looks at.",
     )  # fmt: skip
     if shape == OWN:
         text = st.text_input(
-            "Numbers", "3.1, 4.2, 4.4, 5.0, 5.3, 5.9, 6.1, 7.0, 7.4", key="play_points", bind="query-params",
+            "Numbers", "3.1, 4.2, 4.4, 5.0, 5.3, 5.9, 6.1, 7.0, 7.4", key="play_points", **LINKED,
             help="At least two, separated by commas. They are the calibration points; the score may look at them too.",
         )  # fmt: skip
         points = training = read_points(text)
     else:
-        k = st.slider("Calibration points, k", 5, 500, 19, key="play_k", bind="query-params")
+        k = st.slider("Calibration points, k", 5, 500, 19, key="play_k", **LINKED)
     ncm = st.selectbox(
-        "Strangeness score", NCMS, 1, key="play_ncm", bind="query-params",
+        "Strangeness score", NCMS, 1, key="play_ncm", **LINKED,
         help="Any score keeps the promise on false alarms. A good one also finds strangers.",
     )  # fmt: skip
-    epsilon = st.slider(
-        "False alarms allowed, ε", 0.01, 0.5, 0.1, 0.01, key="play_epsilon", bind="query-params"
-    )
+    epsilon = st.slider("False alarms allowed, ε", 0.01, 0.5, 0.1, 0.01, key="play_epsilon", **LINKED)
     seed = 0
     if shape != OWN:
         seed = seed_control("play_seed", what="New points")
@@ -80,7 +78,7 @@ def playground() -> None:
     p_line = conformal.p_values(scores, strangeness(game.ncm, game.proper_training_set, line))
     with right:
         above = st.container()
-        x = st.slider("Move the newcomer", low, high, 7.0, 0.1, key="play_x", bind="query-params")
+        x = st.slider("Move the newcomer", low, high, 7.0, 0.1, key="play_x", **LINKED)
         score = strangeness(game.ncm, game.proper_training_set, np.array([x]))
         rank = int(conformal.ranks(scores, score)[0])
         p = (rank + 1) / (k + 1)

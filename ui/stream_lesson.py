@@ -7,7 +7,7 @@ import streamlit as st
 
 from idecode_core.plots import teaching_rates as plots
 from idecode_core.simulate import MARTINGALES, StreamRun, changing_stream
-from ui.teaching import ask_the_class, export_row, seed_control, show, verdict
+from ui.teaching import LINKED, ask_the_class, export_row, seed_control, show, verdict
 
 if TYPE_CHECKING:
     from idecode_core.report.simulations import Export
@@ -36,24 +36,24 @@ def stream_lesson() -> None:
     left, right = st.columns([1, 2.9], gap="medium")
     with left:
         change_at = st.slider(
-            "The change comes after point", 0, LENGTH, 500, 10, key="stream_change", bind="query-params",
+            "The change comes after point", 0, LENGTH, 500, 10, key="stream_change", **LINKED,
             help=f"{LENGTH:,} means that nothing changes.",
         )  # fmt: skip
         strangeness = st.slider(
-            "How large the change is", 0.0, 3.0, 1.0, 0.1, key="stream_strangeness", bind="query-params",
+            "How large the change is", 0.0, 3.0, 1.0, 0.1, key="stream_strangeness", **LINKED,
             help="Scores follow a bell curve of width 1; after the change they lie this much higher.",
         )  # fmt: skip
         martingale = st.selectbox(
-            "Martingale", list(MARTINGALES), 2, key="stream_martingale", bind="query-params",
+            "Martingale", list(MARTINGALES), 2, key="stream_martingale", **LINKED,
             help="How the bet is placed. The simple jumper moves between bets on small and on large p-values; the power "
             "martingale always bets on small ones; the mixture averages over power martingales.",
         )  # fmt: skip
         alpha = st.select_slider(
-            "Chance of any false alarm, α", ALPHAS, 0.01, key="stream_alpha", bind="query-params",
+            "Chance of any false alarm, α", ALPHAS, 0.01, key="stream_alpha", **LINKED,
             help="The martingale raises the alarm at 1/α. Without a change it ever gets there with probability at most α.",
         )  # fmt: skip
         mean_time = st.select_slider(
-            "CUSUM: points between false alarms", MEAN_TIMES, 10_000, key="stream_mean_time", bind="query-params",
+            "CUSUM: points between false alarms", MEAN_TIMES, 10_000, key="stream_mean_time", **LINKED,
             help="Without a change, CUSUM's first alarm comes after at least this many points, on average.",
         )  # fmt: skip
         seed = seed_control("stream_seed")

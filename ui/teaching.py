@@ -11,6 +11,23 @@ if TYPE_CHECKING:
     from idecode_core.report.simulations import Export
 
 PLOT_CONFIG = {"displayModeBar": False}
+LINKED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
+"""For widgets: the value is in the URL under the widget's key, and stays while another step, view or page is shown."""
+
+CLASS_PLAN = """
+| minutes | page | what to do |
+|---|---|---|
+| 0 to 5 | How it works, 1 Rank | Let the class count. Ask for the chance of being the strangest of 20. |
+| 5 to 10 | 2 p-value | Work out one p-value on the board. Which values are possible? |
+| 10 to 17 | 3 Threshold | Move the newcomer until it is flagged. Then ε = 0.05: why is nothing ever flagged? |
+| 17 to 25 | 4 Model, 5 Draws | Check one error by hand. Compare n = 1 with n = 20. |
+| 25 to 28 | 6 Algorithm | Read it aloud, line by line. |
+| 28 to 38 | Break it | Vote first, then look. Three switches: shared draw, OOD in the calibration set, naive Fisher. |
+| 38 to 43 | Many and streams | Two rates that sound alike. Then drag the change of the stream. |
+| 43 to 45 | Inspect | A picture of your own. What does the verdict promise, and what not? |
+
+The seed is in the link: prepare a view at home, send the link, and the class sees the same numbers.
+"""
 
 
 def seed_control(key: str, *, default: int = 0, what: str = "Draw again") -> int:
@@ -22,7 +39,7 @@ def seed_control(key: str, *, default: int = 0, what: str = "Draw again") -> int
             99_999,
             default,
             key=key,
-            bind="query-params",
+            **LINKED,
             width=90,
             help="All chance on this page comes from this number: the same seed shows the same draw. It is in the link.",
         )
@@ -38,6 +55,12 @@ def show(figure: Any, *, key: str, look_for: str) -> None:
     """A figure, and below it what to look for, which is also its text for screen readers."""
     st.plotly_chart(figure, key=key, config=PLOT_CONFIG, alt=look_for)
     st.caption(look_for)
+
+
+def class_plan() -> None:
+    """Forty-five minutes with the teaching pages."""
+    with st.expander("A 45-minute class from these pages", icon=":material/schedule:"):
+        st.markdown(CLASS_PLAN)
 
 
 def ask_the_class(questions: Sequence[tuple[str, str]]) -> None:
