@@ -27,7 +27,9 @@ with guard():
             samples = choose_images(config)
     if not samples:
         show.info(
-            "Choose a picture at the left, drop in files of your own, or take a picture.",
+            "Choose a sound at the left, drop in files of your own, or record one."
+            if config.get("modality") == "audio"
+            else "Choose a picture at the left, drop in files of your own, or take a picture.",
             icon=":material/west:",
         )
         st.stop()

@@ -1,16 +1,14 @@
 """What the Inspect page shows of a sound: player, waveform, spectrogram, masked variants, strange stretches."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from ui.inspect_view import CHART, chosen_row
-from ui.messages import guard
+from ui.inspect_view import CHART
 from ui.samples import Sample
-from ui.settings import current
+from ui.settings import Settings, current
 
 if TYPE_CHECKING:
     from idecode_core.audio_scoring import AudioScorer, BlockScores
@@ -30,50 +28,47 @@ def show_sample(sample: Sample) -> None:
         st.audio(wav_bytes(sound.samples, sound.sample_rate), format="audio/wav")
 
 
-@st.fragment(key="sound")
-def sound_panel(detector: "Detector", samples: Sequence[Sample]) -> None:
-    """Waveform and spectrogram of the chosen sound; for long ones, how strange each stretch is."""
+def show_sound(detector: "Detector", sample: Sample, settings: Settings) -> None:
+    """Waveform and spectrogram; for long sounds, how strange each stretch is."""
     from idecode_core.listening import spectrogram
     from idecode_core.plots import audio as figures
 
-    with guard():
-        settings, sample = current(), samples[chosen_row(samples)]
-        scorer: AudioScorer = detector.scorer  # type: ignore[assignment]
-        sound = sample.decode()
-        st.markdown("### What the model hears")
+    scorer: AudioScorer = detector.scorer  # type: ignore[assignment]
+    sound = sample.decode()
+    st.markdown("#### What the model hears")
+    st.caption(
+        f"{sound.seconds:.1f} s at {sound.sample_rate:,} Hz, taken to {scorer.features.sample_rate:,} Hz. Brighter is louder."
+    )
+    st.plotly_chart(
+        figures.waveform(sound.samples, sound.sample_rate),
+        key="waveform",
+        config=CHART,
+        alt=f"Waveform of {sample.name}",
+    )
+    seen = spectrogram(sound, scorer.features)
+    st.plotly_chart(
+        figures.spectrogram(seen.decibels, seen.seconds_per_frame, seen.hertz),
+        key="spectrogram",
+        config=CHART,
+        alt=f"Spectrogram of {sample.name}",
+    )
+    found = block_scores(detector, sample, settings.seed)
+    if len(found.scores) > 1:
+        st.markdown("#### Where it is strange")
         st.caption(
-            f"{sound.seconds:.1f} s at {sound.sample_rate:,} Hz, taken to {scorer.features.sample_rate:,} Hz."
+            f"Each stretch of {scorer.features.block_seconds:.1f} s on its own, with the same masks. Orange is above the band "
+            "of whole calibration sounds. The verdict is about the whole recording; single stretches have no guarantee."
         )
         st.plotly_chart(
-            figures.waveform(sound.samples, sound.sample_rate),
-            key="waveform",
+            figures.block_scores(
+                found.seconds,
+                found.scores[:, : settings.n],
+                detector.calibration.score_vectors[:, : settings.n].mean(axis=1),
+            ),
+            key="block_chart",
             config=CHART,
-            alt=f"Waveform of {sample.name}",
+            alt="Scores of each stretch of the recording over time",
         )
-        seen = spectrogram(sound, scorer.features)
-        st.plotly_chart(
-            figures.spectrogram(seen.decibels, seen.seconds_per_frame, seen.hertz),
-            key="spectrogram",
-            config=CHART,
-            alt=f"Spectrogram of {sample.name}",
-        )
-        found = block_scores(detector, sample, settings.seed)
-        if len(found.scores) > 1:
-            st.markdown("#### Where it is strange")
-            st.caption(
-                f"Each stretch of {scorer.features.block_seconds:.1f} s on its own, with the same masks. Orange is above the "
-                "band of whole calibration sounds. The verdict above is about the whole recording; these have no guarantee."
-            )
-            st.plotly_chart(
-                figures.block_scores(
-                    found.seconds,
-                    found.scores[:, : settings.n],
-                    detector.calibration.score_vectors[:, : settings.n].mean(axis=1),
-                ),
-                key="block_chart",
-                config=CHART,
-                alt="Scores of each stretch of the recording over time",
-            )
 
 
 def block_scores(detector: "Detector", sample: Sample, seed: int) -> "BlockScores":
@@ -88,15 +83,13 @@ def block_scores(detector: "Detector", sample: Sample, seed: int) -> "BlockScore
     return store[key]
 
 
-def enlarged_sound(
-    detector: "Detector", sample: Sample, variant: "Variant", score: float, share: float, draw: int
-) -> None:
+def enlarged_sound(detector: "Detector", sample: Sample, variant: "Variant", share: float) -> None:
     """One draw in full: the spectrogram with what is hidden, what the model said, and how the rest sounds."""
     from idecode_core.plots import audio as figures
 
-    decibels, hidden, seen = masked(detector, sample, draw)
+    decibels, hidden, seen = masked(detector, sample, variant.draw)
     st.markdown(
-        f"**Draw {draw + 1}** scores **{score:.3g}**: stranger than {share:.1%} of single calibration draws."
+        f"**Draw {variant.draw + 1}** scores **{variant.score:.3g}**: stranger than {share:.1%} of single calibration draws."
     )
     st.plotly_chart(
         figures.spectrogram(decibels, seen.seconds_per_frame, seen.hertz, hidden, height=230),

@@ -44,7 +44,13 @@ def draws(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.f
             chart(scores, detector, chosen)
             strip(by_draw, scores, chosen)
         with right, st.container(key="chosen"):
-            enlarged(by_draw[chosen], float(scores[chosen]), float(shares[chosen]), chosen)
+            if samples[row].modality == "audio":
+                from ui.audio_view import enlarged_sound
+
+                (variant,) = by_draw[chosen]
+                enlarged_sound(detector, samples[row], variant, float(shares[chosen]))
+            else:
+                enlarged(by_draw[chosen], float(scores[chosen]), float(shares[chosen]), chosen)
         finished("draws")
 
 

@@ -74,6 +74,7 @@ def _from_files(config: dict[str, Any]) -> list[Sample]:
     samples = uploads(
         image_sample, "Pictures", "PNG, JPEG, WebP, BMP, TIFF or GIF, up to 20 MB each. One or many."
     )
+    samples = [sample for sample in samples if sample.modality == "image"]
     refused(st.session_state.get("refused", []))
     wanted = st.session_state["sample"] or ""
     if wanted.startswith("file-") and wanted not in [sample.address for sample in samples]:

@@ -63,6 +63,10 @@ def results(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np
         row = chosen_row(samples)
         show_verdict(detector, samples[row], found[row])
         show_aggregate(detector, found[row], settings)
+        if samples[row].modality == "audio":
+            from ui.audio_view import show_sound
+
+            show_sound(detector, samples[row], settings)
         finished("results")
 
 

@@ -32,12 +32,12 @@ class Sample:
     truth: str = ""  # "in-distribution" or "something else", where that is known
     modality: str = "image"
 
-    def decode(self) -> NDArray[Any]:
-        """Pixels (h, w, 3), or the samples of a sound."""
+    def decode(self) -> Any:
+        """Pixels (h, w, 3), or a Sound."""
         if self.modality == "audio":
-            from idecode_core.audio import read_audio
+            from idecode_core.sounds import read_sound
 
-            return read_audio(self.data, self.name)
+            return read_sound(self.data, name=self.name)
         return read_image(self.data, self.name)
 
 
