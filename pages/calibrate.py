@@ -11,8 +11,8 @@ from ui.settings import sidebar
 ENOUGH = 2  # below, there is nothing to compare
 
 with guard():
-    st.title("Calibrate")
     settings = sidebar(LIVE)
+    st.title("Calibrate")
     config = get_configs()[settings.detector]
     modality = str(config.get("modality", "image"))
     what = "sounds" if modality == "audio" else "pictures"

@@ -5,6 +5,7 @@ import streamlit as st
 from ui.cache import get_configs
 from ui.evaluation_source import stored
 from ui.evaluation_view import LIVE, evaluation
+from ui.links import carry_over, keep
 from ui.messages import guard
 from ui.own_scores import own_files, own_scores
 from ui.settings import sidebar
@@ -12,13 +13,16 @@ from ui.settings import sidebar
 SOURCES = ("Stored test sets", "My scores", "My files")
 
 with guard():
+    settings = sidebar(LIVE)
+    carry_over(("ev_source",))
     with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
         st.title("Evaluate", width="content")
         choice = st.segmented_control(
             "What to evaluate", SOURCES, default=SOURCES[0], required=True, key="ev_source", bind="query-params",
             label_visibility="collapsed",
         )  # fmt: skip
-    config = get_configs()[sidebar(LIVE).detector]
+    keep(("ev_source",))
+    config = get_configs()[settings.detector]
     if choice == "My scores":
         source = own_scores()
     elif choice == "My files":

@@ -8,6 +8,6 @@ from ui.messages import guard
 from ui.settings import sidebar
 
 with guard():
-    st.title("Guarantee")
     config = get_configs()[sidebar(LIVE).detector]
+    st.title("Guarantee")
     guarantee(config, get_detector(config["folder"]))

@@ -80,6 +80,24 @@ def test_moving_n_and_the_ood_set_changes_the_sentence_and_not_the_page():
     assert text(app) != before
 
 
+def test_a_link_opens_the_view_that_it_was_made_in():
+    app = AppTest.from_file(str(HOME / "pages" / "evaluate.py"), default_timeout=180)
+    for name, value in {"ev_set": "Set A", "ev_view": "Scores", "n": "7"}.items():
+        app.query_params[name] = value
+    app.run()
+    no_trouble(app)
+    assert "Set A:" in text(app)
+    assert "n = 7" in text(app)
+    assert app.segmented_control(key="ev_view").value == "Scores"
+    app = AppTest.from_file(str(HOME / "pages" / "guarantee.py"), default_timeout=180)
+    for name, value in {"g_k": "75", "g_sure": "99%", "epsilon": "0.1"}.items():
+        app.query_params[name] = value
+    app.run()
+    no_trouble(app)
+    assert "nine in ten sets of 75" in text(app)
+    assert "To be 99% sure" in text(app)
+
+
 def test_evaluate_says_what_to_do_when_a_detector_has_no_scores():
     app = page("evaluate", detector="bare")
     no_trouble(app)

@@ -17,7 +17,7 @@ SENTENCES = 12  # refusals that are shown in full
 
 def extensions(modality: str) -> tuple[str, ...]:
     if modality == "audio":
-        from idecode_core.audio import EXTENSIONS as SOUNDS
+        from idecode_core.sounds import EXTENSIONS as SOUNDS
 
         return tuple(SOUNDS)
     from idecode_core.images import EXTENSIONS as IMAGES
@@ -28,7 +28,7 @@ def extensions(modality: str) -> tuple[str, ...]:
 def reader(modality: str) -> Callable[[str, bytes], Sample]:
     """(name, data) -> Sample; raises InputError."""
     if modality == "audio":
-        from ui.audio_input import sound_sample
+        from ui.audio_samples import sound_sample
 
         return sound_sample
     return image_sample

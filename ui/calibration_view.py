@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ui.export import download_row
 from ui.messages import escape, guard
 from ui.samples import Sample
-from ui.settings import Settings, current
+from ui.settings import Settings, current, finished
 
 if TYPE_CHECKING:
     from idecode_core.calibration import Calibration
@@ -67,6 +67,7 @@ def result(
             notebook=lambda: calibration_notebook(*values),
             key="cal_export",
         )
+        finished("calibration")
 
 
 def overlay(own: "Calibration", detector: "Detector", n: int, settings: Settings) -> tuple[Any, str]:

@@ -7,11 +7,13 @@ import streamlit as st
 
 from ui.evaluation_source import Source, curves, evaluations, growths
 from ui.export import download_row
+from ui.links import carry_over, keep
 from ui.messages import guard
-from ui.settings import Settings, current
+from ui.settings import Settings, current, finished
 
 LIVE = dict.fromkeys(("n", "epsilon", "aggregate"), ("evaluation",))
 """Which fragment a setting reruns, see `ui.settings.sidebar`."""
+KEYS = ("ev_view", "ev_set", "ev_metric")
 CHART = {"displayModeBar": False}
 VIEWS = ("Separation", "More transforms", "Scores")
 
@@ -21,6 +23,7 @@ def evaluation(source: Source) -> None:
     """Choose a view and an OOD set; figure, headline, table, downloads."""
     with guard():
         settings = current()
+        carry_over(KEYS)
         n = min(settings.n, source.n_max)
         left, right = st.columns([3, 2], vertical_alignment="bottom")
         view = left.segmented_control(
@@ -28,7 +31,7 @@ def evaluation(source: Source) -> None:
             label_visibility="collapsed", width="stretch",
         )  # fmt: skip
         labels = [score_set.label for score_set in source.ood_sets]
-        if st.session_state.get("ev_set") not in labels:  # of another detector
+        if st.session_state.get("ev_set", labels[0]) not in labels:  # of another detector
             st.session_state["ev_set"] = labels[0]
         selected = right.selectbox(
             "OOD set", labels, key="ev_set", bind="query-params", label_visibility="collapsed",
@@ -42,6 +45,8 @@ def evaluation(source: Source) -> None:
         st.caption(caption)
         table(source, rows)
         downloads(source, rows, figure, caption, n, settings)
+        keep(key for key in KEYS if key in st.session_state)
+        finished("evaluation")
 
 
 def all_rows(source: Source, n: int, aggregate: str) -> list[Any]:

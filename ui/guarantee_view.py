@@ -1,13 +1,15 @@
 """The Guarantee page's fragment: a calibration size, and what follows from it. It slices stored scores only."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ui.evaluation_source import no_scores, stored_sets
 from ui.export import download_row
+from ui.links import carry_over, keep
 from ui.messages import guard
-from ui.settings import Settings, current
+from ui.settings import Settings, current, finished
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 LIVE = dict.fromkeys(("n", "epsilon", "aggregate", "p", "seed"), ("guarantee",))
 """Which fragment a setting reruns, see `ui.settings.sidebar`."""
+KEYS = ("g_k", "g_span", "g_sure")
 CHART = {"displayModeBar": False}
 SIZES = (20, 50, 75, 100, 200, 300, 500, 750, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 7500, 10_000)
 SPANS = {"0.1": "epsilon to 0.1", "0.5": "epsilon to 0.5"}
@@ -31,10 +34,11 @@ def guarantee(config: dict[str, Any], detector: "Detector") -> None:
 
     with guard():
         settings = current()
+        carry_over(KEYS)
         left, right = st.columns([2.1, 1], gap="large")
         with left:
             k, top = controls(detector.calibration.k)
-        promise = Promise(k, settings.epsilon, 1 - float(st.session_state.get("g_sure") or 0.9))
+        promise = Promise(k, settings.epsilon)
         id_set = next((s for s in stored_sets(config) if not s.is_ood), None)
         found = None if id_set is None else study_of(config, detector, id_set, k, top, settings)
         with left:
@@ -42,20 +46,22 @@ def guarantee(config: dict[str, Any], detector: "Detector") -> None:
         with right:
             the_promise(promise, found)
         details(promise, found)
-        card(promise)
+        promise = card(promise)
         downloads(config, detector, promise, found, settings, figure, caption)
         if id_set is None:
             no_scores(config)
+        keep(KEYS)
+        finished("guarantee")
 
 
 def controls(pool: int) -> tuple[int, float]:
     """The calibration size and how far epsilon goes."""
     sizes = [size for size in SIZES if size < pool] + [pool]
-    if st.session_state.get("g_k") not in sizes:  # of another detector
+    if st.session_state.get("g_k", pool) not in sizes:  # of another detector
         st.session_state["g_k"] = pool
     a, b = st.columns([3, 2], vertical_alignment="bottom")
     k = a.select_slider(
-        "Calibration size, k", sizes, key="g_k", bind="query-params", format_func=lambda size: f"{size:,}",
+        "Calibration size, k", sizes, pool, key="g_k", bind="query-params", format_func=lambda size: f"{size:,}",
         help=f"How many of the {pool:,} calibration inputs are used. Fewer make the rate of a single set vary more.",
     )  # fmt: skip
     span = b.segmented_control(
@@ -187,39 +193,51 @@ def details(promise: "Promise", found: "Study | None") -> None:
             st.caption(caption)
 
 
-def card(promise: "Promise") -> None:
-    """The guarantee card: assumptions, limits, and the numbers to plan with."""
+def card(promise: "Promise") -> "Promise":
+    """The guarantee card: the numbers to plan with, assumptions, limits. Returns the promise as sure as asked for."""
     from idecode_core.conformal import smallest_epsilon
     from idecode_core.promise import ASSUMPTIONS, NOT_PROMISED
 
     st.markdown("### The guarantee card")
     numbers = st.columns(4)
-    numbers[0].metric(
-        "Smallest usable epsilon",
-        f"{smallest_epsilon(promise.k):.3g}",
-        help=f"Just above 1/(k+1) for k = {promise.k:,}.",
-    )
-    numbers[1].metric(
-        f"k needed for epsilon = {promise.epsilon:g}", f"{promise.k_needed:,}",
-        help="With fewer calibration inputs nothing can ever be flagged. Move epsilon in the sidebar to plan for another.",
+    words, choice = st.columns([2.1, 1], vertical_alignment="center", gap="large")
+    sure = choice.segmented_control(
+        "How sure?", SURE, default=0.9, required=True, key="g_sure", bind="query-params",
+        format_func=lambda share: f"{share:.0%}", help="The share of calibration sets for which the stricter promise holds.",
     )  # fmt: skip
-    numbers[2].metric(
-        f"k needed to be {1 - promise.delta:.0%} sure", f"{promise.k_needed_when_sure:,}",
-        help="The fewest calibration inputs with which the corrected epsilon below can flag anything.",
-    )  # fmt: skip
-    numbers[3].metric(
-        "Corrected epsilon", "none" if promise.corrected is None else f"{promise.corrected:.4g}",
-        help="With this epsilon in the sidebar, the rate stays below the epsilon above for the share of calibration sets chosen here.",
-    )  # fmt: skip
-    a, b = st.columns([2.1, 1], vertical_alignment="center", gap="large")
-    a.markdown(promise.correction())
-    b.segmented_control(
-        "How sure?", SURE, default=0.9, required=True, key="g_sure", bind="query-params", format_func=lambda s: f"{s:.0%}",
-        help="The share of calibration sets for which the stricter promise holds.",
-    )  # fmt: skip
+    promise = replace(promise, delta=round(1 - sure, 4))
+    words.markdown(promise.correction())
+    for column, (label, value, help_text) in zip(
+        numbers,
+        (
+            (
+                "Smallest usable epsilon",
+                f"{smallest_epsilon(promise.k):.3g}",
+                f"Just above 1/(k+1) for k = {promise.k:,}.",
+            ),
+            (
+                f"k needed for epsilon = {promise.epsilon:g}",
+                f"{promise.k_needed:,}",
+                "With fewer calibration inputs nothing can ever be flagged. Move epsilon in the sidebar to plan for another.",
+            ),
+            (
+                f"k needed to be {sure:.0%} sure",
+                f"{promise.k_needed_when_sure:,}",
+                "The fewest calibration inputs with which the corrected epsilon can flag anything.",
+            ),
+            (
+                "Corrected epsilon",
+                "none" if promise.corrected is None else f"{promise.corrected:.4g}",
+                "Set this in place of your epsilon, and the rate stays below yours for the share of calibration sets chosen.",
+            ),
+        ),
+        strict=True,
+    ):
+        column.metric(label, value, help=help_text)
     left, right = st.columns(2, gap="large")
     left.markdown("**It assumes**\n" + "\n".join(f"- {line}" for line in ASSUMPTIONS))
     right.markdown("**It does not promise**\n" + "\n".join(f"- {line}" for line in NOT_PROMISED))
+    return promise
 
 
 def downloads(
