@@ -1,6 +1,7 @@
 """Notebooks run from top to bottom: the ones in notebooks/, and those that the app exports."""
 
 import ast
+import io
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from nbclient import NotebookClient
 
-from idecode_core import load_detector
+from idecode_core import load_detector, save_detector
 from idecode_core.report import (
     Seed,
     Step,
@@ -19,6 +20,7 @@ from idecode_core.report import (
     steps_notebook,
 )
 from idecode_core.report.inspection import InspectedSample, Inspection, png
+from idecode_core.sounds import read_sound
 from idecode_core.verdict import judge, smoothing_generator
 
 REPOSITORY = Path(__file__).parent.parent
@@ -143,6 +145,32 @@ def test_exported_notebook_reads_a_batch_that_is_too_large_from_files_beside_it(
     scope = run_here(inspection_notebook(inspection), monkeypatch, tmp_path)
     assert [text is None for _, _, text in scope["files"]] == [False, True, True]  # type: ignore[attr-defined]
     assert np.array_equal(scope["p_values"], [sample.verdict.p_value for sample in inspection.samples])  # type: ignore[arg-type]
+
+
+def test_exported_notebook_of_sounds_computes_their_p_values_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import soundfile
+    from test_audio_scoring import make_scorer, sounds
+
+    from idecode_core.detector import Detector
+
+    heard = Detector.calibrate("heard", make_scorer(), sounds((1.0,) * 20, seed=1), n_max=4)
+    save_detector(heard, tmp_path / "heard")
+    inputs = []
+    for i, sound in enumerate(sounds((1.0, 2.0))):
+        file = io.BytesIO()
+        soundfile.write(file, sound.samples, sound.sample_rate, format="WAV")
+        decoded = read_sound(file.getvalue())
+        inputs.append(InspectedSample(f"{i}.wav", file.getvalue(), content_hash(decoded.samples), (), None))  # type: ignore[arg-type]
+    vectors = heard.score_vectors([item.data for item in inputs], n=4, seed=2)
+    verdicts = judge(heard.calibration, vectors, n=3, epsilon=0.2)
+    inspection = inspect_batch(
+        heard, "heard", inputs, vectors, verdicts, n=3, aggregate="sum", smoothed=False, seed=2
+    )
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path))
+    scope = run_here(inspection_notebook(inspection), monkeypatch)
+    assert np.array_equal(scope["p_values"], [verdict.p_value for verdict in verdicts])  # type: ignore[arg-type]
 
 
 def test_exported_notebook_says_where_to_find_the_library_when_it_is_not_there(

@@ -1,5 +1,6 @@
 """Reports: what is on the screen, as files that say the same."""
 
+import base64
 import csv
 import io
 import json
@@ -42,7 +43,7 @@ PIXELS = np.random.default_rng(3).integers(0, 256, (28, 28, 3), dtype=np.uint8)
 def sample(name: str = "coat.png", p_value: float = 0.25, is_ood: bool = False) -> InspectedSample:
     vector = (0.1, 1 / 3)
     verdict = Verdict(sum(vector), 0, 3, p_value, 0.05, is_ood, threshold=9.0)
-    return InspectedSample(name, png(PIXELS), content_hash(PIXELS), vector, verdict)
+    return InspectedSample(name, png(PIXELS), content_hash(PIXELS), vector, verdict, thumbnail=png(PIXELS))
 
 
 def inspection(*samples: InspectedSample, **changes: object) -> Inspection:
@@ -137,8 +138,6 @@ def test_the_picture_in_the_html_is_the_sample() -> None:
     html = to_html(inspection_report(inspection(sample())))
     match = re.search(r"data:image/png;base64,([A-Za-z0-9+/=]+)", html)
     assert match is not None
-    import base64
-
     assert np.array_equal(read_image(base64.b64decode(match.group(1))), PIXELS)
 
 

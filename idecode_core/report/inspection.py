@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from idecode_core.detector import Detector
     from idecode_core.verdict import Verdict
 
-THUMBNAIL = 96  # pixels
-
 
 class Input(Protocol):
     """What a page knows of one file."""
@@ -30,6 +28,8 @@ class Input(Protocol):
     def data(self) -> bytes: ...
     @property
     def content_hash(self) -> str: ...
+    @property
+    def thumbnail(self) -> bytes: ...
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class InspectedSample:
     content_hash: str
     score_vector: tuple[float, ...]  # V(x), n entries
     verdict: "Verdict"
+    thumbnail: bytes = b""
+    """A small PNG for the HTML report; of a sound, its spectrogram."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,9 @@ def inspect_batch(
     from idecode_core.checkpoint import scorer_hash
 
     samples = tuple(
-        InspectedSample(item.name, item.data, item.content_hash, tuple(vector[:n].tolist()), verdict)
+        InspectedSample(
+            item.name, item.data, item.content_hash, tuple(vector[:n].tolist()), verdict, item.thumbnail
+        )
         for item, vector, verdict in zip(inputs, score_vectors, verdicts, strict=True)
     )
     return Inspection(
@@ -137,7 +141,7 @@ def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = ()) 
     if len(inspection.samples) == 1:
         (only,) = inspection.samples
         title = f"{only.name}, seen by {inspection.detector}"
-        lead = [sentence(only.verdict, "image" if inspection.modality == "image" else "clip")]
+        lead = [sentence(only.verdict, "image" if inspection.modality == "image" else "sound")]
     return Report(
         title=title,
         sentences=(
@@ -176,20 +180,7 @@ def _row(sample: InspectedSample, inspection: Inspection) -> dict[str, Value | P
         "score_vector": sample.score_vector,
         "content_hash": sample.content_hash,
     }
-    if inspection.modality == "image":
-        row = {"picture": Picture(thumbnail(sample.data), sample.name), **row}
-    return row
-
-
-def thumbnail(data: bytes) -> bytes:
-    """A small PNG of an image file."""
-    from PIL import Image
-
-    from idecode_core.images import read_image
-
-    image = Image.fromarray(read_image(data))
-    image.thumbnail((THUMBNAIL, THUMBNAIL))
-    return png(np.asarray(image))
+    return {"picture": Picture(sample.thumbnail, sample.name), **row} if sample.thumbnail else row
 
 
 def png(pixels: NDArray[np.uint8]) -> bytes:
