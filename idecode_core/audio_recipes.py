@@ -54,7 +54,7 @@ def _esc50(category: str) -> AudioRecipe:
         part=category,
         features=ESC50,
         transforms=SpecAugment(),
-        base_ncm="label_cross_entropy",
+        base_ncm="soft_disagreement",
         epochs=60,
         masks_from=20,
     )
@@ -90,7 +90,7 @@ AUDIO_RECIPES: dict[str, AudioRecipe] = {
             part="",
             features=DIGITS,
             transforms=SpecAugment(),
-            base_ncm="label_cross_entropy",
+            base_ncm="soft_disagreement",
             epochs=12,
             widths=(16, 32, 64, 96),
             masks_from=4,

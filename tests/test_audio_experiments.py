@@ -1,0 +1,136 @@
+"""`reproduce audio` from small detectors: every number of its table computed a second way."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from idecode_core.audio_card import write_audio_card
+from idecode_core.audio_finish import make_audio_detector
+from idecode_core.audio_parts import Parts
+from idecode_core.audio_recipes import AUDIO_RECIPES
+from idecode_core.audio_scoring import AudioScorer
+from idecode_core.checkpoint import load_detector
+from idecode_core.errors import CheckpointError
+from idecode_core.experiments.audio import COLUMNS, audio, audio_row, mean_row, paper_means
+from idecode_core.experiments.audio_scores import score_audio_sets, score_in_one_pass
+from idecode_core.experiments.stored import Stored, open_stored
+from idecode_core.ncm import soft_disagreement
+from idecode_core.sound_sets import SoundSet
+from idecode_core.sounds import Sound
+from idecode_core.synthetic_sounds import MAKERS
+
+RATE = 16_000
+
+
+def clips(kinds: tuple[str, ...], count: int, seed: int) -> SoundSet:
+    generator = np.random.default_rng(seed)
+    found = [
+        Sound(MAKERS[kind](1.0, RATE, generator=generator), RATE) for kind in kinds for _ in range(count)
+    ]
+    y = np.repeat(np.arange(len(kinds)), count)
+    return SoundSet("made", tuple(found), y, kinds, np.zeros(len(y), np.int64))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two detectors of tones and noise, with stored scores."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    for seed, category in enumerate(("animals", "urban")):
+        recipe = replace(AUDIO_RECIPES[f"esc50-{category}"], epochs=2, widths=(4, 8), batch=8, seed=seed)
+        own = ("tone", "noise")
+        parts = Parts(
+            clips(own, 8, seed),
+            clips(own, 10, seed + 10),
+            clips(own, 6, seed + 20),
+            {"esc50-nature": clips(("claps",), 7, seed), "esc50-human": clips(("plucked string",), 5, seed)},
+        )
+        folder = root / recipe.name
+        make_audio_detector(recipe, parts, root / "runs" / recipe.name, folder)
+        score_audio_sets(folder, parts, recipe.name)
+        write_audio_card(folder)
+    return root
+
+
+@pytest.fixture(scope="module")
+def stored(root: Path) -> Stored:
+    return open_stored(root, "esc50-animals")
+
+
+def test_the_row_is_the_auroc_of_scores_and_p_values_against_all_other_categories(stored: Stored) -> None:
+    row = dict(zip(COLUMNS, audio_row(stored).metrics, strict=True))
+    inside = stored.id_set.score_vectors
+    outside = np.concatenate([ood_set.score_vectors for ood_set in stored.ood_sets])
+    assert len(outside) == 12
+    truth = np.r_[np.zeros(len(inside)), np.ones(len(outside))]
+    calibration = stored.calibration.score_vectors.astype(np.float32).astype(float)
+    for column, n in (("ICAD (n=1)", 1), ("n=5", 5), ("n=20", 20)):
+        expected = []
+        for run in range(5):
+            scores = np.r_[inside, outside][:, 20 * run : 20 * run + n].astype(float).sum(axis=1)
+            p = [(1 + (calibration[:, :n].sum(axis=1) >= s - 1e-12).sum()) / 21 for s in scores]
+            expected.append(roc_auc_score(truth, -np.array(p)))
+        assert row[column].values == pytest.approx(expected, abs=1e-9)
+    base = [roc_auc_score(truth, np.r_[inside, outside][:, 20 * run]) for run in range(5)]
+    assert row["base score"].values == pytest.approx(base, abs=1e-9)
+
+
+def test_sbp_is_one_minus_the_largest_share_of_the_unmasked_clip(root: Path, stored: Stored) -> None:
+    scorer = load_detector(stored.folder, "cpu").scorer
+    assert isinstance(scorer, AudioScorer)
+    test = clips(("tone", "noise"), 6, 20)
+    with np.load(stored.folder / "softmax" / "esc50-animals.npz") as arrays:
+        np.testing.assert_allclose(arrays["scores"], 1 - scorer.shares(test.clips).max(axis=1), atol=1e-6)
+
+
+def test_one_pass_gives_each_base_ncm_its_own_scores(stored: Stored) -> None:
+    scorer = load_detector(stored.folder, "cpu").scorer
+    assert isinstance(scorer, AudioScorer)
+    sounds = clips(("tone",), 3, 5).clips
+    found = score_in_one_pass(scorer, sounds, ("invariance", "kl_divergence"), n=4, seed=3)
+    for base_ncm, vectors in found.items():
+        alone = replace(scorer, base_ncm=base_ncm).score(sounds, n=4, seed=3).score_vectors
+        np.testing.assert_allclose(vectors, alone, atol=1e-6)
+
+
+def test_the_mean_row_is_the_mean_over_categories_run_by_run(root: Path) -> None:
+    rows = [audio_row(open_stored(root, name)) for name in ("esc50-animals", "esc50-urban")]
+    for column, metric in enumerate(mean_row(rows)):
+        expected = np.mean([row.metrics[column].values for row in rows], axis=0)
+        assert metric.values == pytest.approx(expected.tolist())
+
+
+def test_the_section_names_every_column_and_the_papers_means(root: Path) -> None:
+    body = audio(root).body
+    assert all(column in body for column in COLUMNS)
+    assert [round(mean, 1) for mean in paper_means()] == [55.3, 56.9, 56.6, 59.3, 60.1]
+    assert "60.1" in body
+    assert "argmax disagreement (smoothed p)" in body
+
+
+def test_the_card_tells_data_recipe_numbers_and_licence(stored: Stored) -> None:
+    card = (stored.folder / "card.md").read_text()
+    for words in ("CC BY-NC 3.0", "train esc50-animals", "reproduce audio", "1/76", "tone, noise"):
+        assert words in card
+
+
+def test_scores_of_another_scorer_are_refused(root: Path, stored: Stored) -> None:
+    path = stored.folder / "ablations" / "invariance.npz"
+    kept = path.read_bytes()
+    with np.load(path) as arrays:
+        np.savez(path, **{**dict(arrays), "scorer": np.array("other")})
+    with pytest.raises(CheckpointError, match="another scorer"):
+        audio(root)
+    path.write_bytes(kept)
+
+
+def test_eq_3_is_twice_the_disagreement_less_what_is_unsure() -> None:
+    """The identity in docs/audio-findings.md, on random predictions."""
+    generator = torch.Generator().manual_seed(0)
+    q, p = torch.randn(4, 3, 5, generator=generator), torch.randn(4, 5, generator=generator)
+    unsure_p, unsure_q = 1 - p.softmax(-1).square().sum(-1), 1 - q.softmax(-1).square().sum(-1)
+    eq_3 = (q.softmax(-1) - p.softmax(-1)[:, None]).square().sum(-1)
+    torch.testing.assert_close(2 * soft_disagreement(q, p) - unsure_p[:, None] - unsure_q, eq_3)
