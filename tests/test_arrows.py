@@ -75,7 +75,7 @@ def test_more_draws_let_the_p_value_of_a_stranger_settle():
     assert spread[1] < spread[0] / 3
 
 
-def test_only_the_nearest_neighbour_sees_the_gap_between_two_bumps():
+def test_only_the_nearest_neighbours_see_the_gap_between_two_bumps():
     generator = np.random.default_rng(5)
     training, calibration = (draw_points("Two bumps", 200, generator=generator) for _ in range(2))
     flagged = [
@@ -83,7 +83,7 @@ def test_only_the_nearest_neighbour_sees_the_gap_between_two_bumps():
         for name in NCMS
         if np.mean(strangeness(name, training, calibration) >= strangeness(name, training, [5.0])) < 0.05
     ]
-    assert flagged == ["Distance to the nearest neighbour"]
+    assert flagged == ["Distance to the nearest neighbours"]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -110,5 +110,5 @@ def test_examples_in_docstrings_show_what_really_happens(module):
 def test_unknown_names_are_refused():
     with pytest.raises(IdecodeError, match="One bump"):
         draw_points("Three bumps", 5, generator=np.random.default_rng(0))
-    with pytest.raises(IdecodeError, match="nearest neighbour"):
+    with pytest.raises(IdecodeError, match="nearest neighbours"):
         strangeness("Luck", [1.0], [1.0])

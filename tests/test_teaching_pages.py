@@ -139,7 +139,7 @@ def test_drawing_again_moves_on_to_the_next_seed_and_changes_the_figure() -> Non
 
 def test_two_bumps_show_that_any_score_is_valid_but_not_every_score_is_useful() -> None:
     flagged = {}
-    for ncm in ("Distance from the middle", "Distance to the nearest neighbour"):
+    for ncm in ("Distance from the middle", "Distance to the nearest neighbours"):
         at = open_page(
             "how_it_works",
             step="Playground",
@@ -149,14 +149,14 @@ def test_two_bumps_show_that_any_score_is_valid_but_not_every_score_is_useful() 
             play_x="5.0",
         )
         flagged[ncm] = verdict(at).startswith("### :orange[Flagged")
-    assert flagged == {"Distance from the middle": False, "Distance to the nearest neighbour": True}
+    assert flagged == {"Distance from the middle": False, "Distance to the nearest neighbours": True}
 
 
 def test_the_playground_takes_own_numbers_and_refuses_words_with_a_sentence() -> None:
     at = open_page(
         "how_it_works", step="Playground", play_shape="My own numbers", play_points="1, 2, 3", play_x="9.0"
     )
-    assert "0 of 3 points are at least as strange" in verdict(at)
+    assert "0 of 2 points are at least as strange" in verdict(at)
     at.text_input(key="play_points").set_value("one, two").run()
     assert not at.exception
     assert "must be numbers" in at.error[0].value

@@ -44,9 +44,11 @@ def choose_points() -> Game:
     if shape == OWN:
         text = st.text_input(
             "Numbers", "3.1, 4.2, 4.4, 5.0, 5.3, 5.9, 6.1, 7.0, 7.4", key="play_points", **LINKED,
-            help="At least two, separated by commas. They are the calibration points; the score may look at them too.",
+            help="At least two, separated by commas. Every second one is kept for the proper training set, because the score "
+            "must not look at the points it is calibrated with.",
         )  # fmt: skip
-        points = training = read_points(text)
+        numbers = read_points(text)
+        points, training = numbers[::2], numbers[1::2]
     else:
         k = st.slider("Calibration points, k", 5, 500, 19, key="play_k", **LINKED)
     ncm = st.selectbox(
@@ -104,7 +106,7 @@ def playground() -> None:
         [
             (
                 "With 'Two bumps', put the newcomer in the gap at 5. Which scores flag it?",
-                "Only the distance to the nearest neighbour. The middle of all points is, by distance from the "
+                "Only the distance to the nearest neighbours (five, on average). The middle of all points is, by distance from the "
                 "middle, the least strange place. All three keep the promise on false alarms; only one is useful.",
             ),
             (

@@ -25,8 +25,11 @@ def draw_points(shape: str, count: int, *, generator: np.random.Generator) -> Fl
     return rounded
 
 
-NCMS = ("The value itself", "Distance from the middle", "Distance to the nearest neighbour")
+NCMS = ("The value itself", "Distance from the middle", "Distance to the nearest neighbours")
 """What `strangeness` can measure."""
+
+NEIGHBOURS = 5
+"""The nearest training points, over which their distance is averaged; one alone would be at the mercy of gaps."""
 
 
 def strangeness(ncm: str, proper_training_set: ArrayLike, points: ArrayLike) -> FloatArray:
@@ -40,8 +43,9 @@ def strangeness(ncm: str, proper_training_set: ArrayLike, points: ArrayLike) -> 
         return np.asarray(x, dtype=np.float64)
     if ncm == "Distance from the middle":
         return np.asarray(np.round(np.abs(x - np.median(training)), 2), dtype=np.float64)
-    if ncm == "Distance to the nearest neighbour":
-        nearest: FloatArray = np.round(np.abs(x[..., np.newaxis] - training).min(axis=-1), 2)
+    if ncm == "Distance to the nearest neighbours":
+        distances = np.sort(np.abs(x[..., np.newaxis] - training), axis=-1)  # (..., training points)
+        nearest: FloatArray = distances[..., :NEIGHBOURS].mean(axis=-1).round(2)
         return nearest
     raise SettingError(f"ncm must be one of {', '.join(NCMS)}, got {ncm!r}.")
 
