@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from idecode_core.errors import SettingError
+from idecode_core.experiments.audio import audio
 from idecode_core.experiments.curves import auroc_vs_n, tnr_vs_n
 from idecode_core.experiments.false_detections import fdr
 from idecode_core.experiments.results import Section, write_section
@@ -20,12 +21,26 @@ EXPERIMENTS: dict[str, Callable[[Path], Section]] = {
     "sbp": sbp,
     "svhn": svhn,
     "fashion": fashion,
+    "audio": audio,
 }
+NEEDS = {
+    "transform-sets": ("cifar10-projective", "cifar10-rotations"),
+    "sbp": ("cifar10-invariance",),
+    "svhn": (),
+    "fashion": ("fashion-rotations",),
+    "audio": ("esc50-*",),
+}
+"""Detectors without which an experiment has nothing to show; for the others, any of CIFAR-10's."""
+
+
+def possible(name: str, root: Path) -> bool:
+    """Whether the stored scores that an experiment reads are there."""
+    return all(any(root.glob(f"{needed}/scores/*.npz")) for needed in NEEDS.get(name, ("cifar10-*",)))
 
 
 def reproduce(names: list[str], root: Path, results: Path) -> list[Section]:
-    """Recompute the named experiments ("all" for every one) and write their sections."""
-    chosen = list(EXPERIMENTS) if names == ["all"] else names
+    """Recompute the named experiments and write their sections; "all" is every one whose detectors are there."""
+    chosen = [name for name in EXPERIMENTS if possible(name, root)] if names == ["all"] else names
     unknown = [name for name in chosen if name not in EXPERIMENTS]
     if unknown:
         raise SettingError(

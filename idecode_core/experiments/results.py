@@ -32,8 +32,9 @@ COMPARABILITY = """What can be compared: our networks are compact ones, trained 
 ResNet-34 for 2,600 epochs. Tiny-ImageNet stands for its ImageNet, Places (MiniPlaces at 32 px) for its Places365, and
 "LSUN proxy" (Places images of nine of LSUN's ten scenes) for its LSUN; iSUN is not in the paper. The paper's Places365
 numbers for projective transforms (99.98) come from images that were warped at 256 px and resized afterwards, so they
-show a difference in preprocessing; ours are resized first. The test points are a random part of each set (CIFAR-10:
-up to 2,500 of the first half of its test split; other sets: up to 1,250)."""
+show a difference in preprocessing; ours are resized first. The test points are a random part of each set, chosen by a
+fixed seed (CIFAR-10: of the first half of its test split), so AUROC has a sampling error of one to two points that the
+"±" does not show. Models were trained on two CPU cores that other work shared, so training times are upper bounds."""
 
 
 @dataclass(frozen=True)
