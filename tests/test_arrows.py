@@ -94,7 +94,7 @@ def test_points_stay_on_the_line_and_differ_with_the_seed(shape):
     assert not np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("text", ["", "3", "1, two", "1, nan", "1 inf", " ".join(["1"] * 1001)])
+@pytest.mark.parametrize("text", ["", "3", "1, two", "1, nan", "1 inf", "1, 2e6", " ".join(["1"] * 1001)])
 def test_typed_points_that_cannot_be_used_are_refused_with_a_sentence(text):
     with pytest.raises(IdecodeError, match=r"\."):
         read_points(text)

@@ -148,6 +148,7 @@ def test_two_bumps_show_that_any_score_is_valid_but_not_every_score_is_useful() 
             play_ncm=ncm,
             play_x="5.0",
         )
+        assert at.slider(key="play_x").value == 5.0
         flagged[ncm] = verdict(at).startswith("### :orange[Flagged")
     assert flagged == {"Distance from the middle": False, "Distance to the nearest neighbours": True}
 
@@ -160,6 +161,16 @@ def test_the_playground_takes_own_numbers_and_refuses_words_with_a_sentence() ->
     at.text_input(key="play_points").set_value("one, two").run()
     assert not at.exception
     assert "must be numbers" in at.error[0].value
+
+
+def test_a_newcomer_beyond_the_end_of_a_shorter_line_is_moved_to_it() -> None:
+    at = open_page(
+        "how_it_works", step="Playground", play_shape="My own numbers", play_points="1, 20, 30, 40"
+    )
+    at.slider(key="play_x").set_value(40.0).run()
+    at.selectbox(key="play_shape").set_value("One bump").run()
+    assert not at.exception
+    assert at.slider(key="play_x").value == 10.0
 
 
 @pytest.mark.parametrize("switch", SWITCHES)

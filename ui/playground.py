@@ -72,14 +72,14 @@ def playground() -> None:
         game = choose_points()
     k = game.calibration_set.size
     scores = strangeness(game.ncm, game.proper_training_set, game.calibration_set)
-    low, high = (
-        min(LINE[0], float(game.calibration_set.min())),
-        max(LINE[1], float(game.calibration_set.max())),
-    )
+    seen = np.concatenate([game.calibration_set, game.proper_training_set, LINE])
+    low, high = float(seen.min()), float(seen.max())
     line = np.linspace(low, high, 1001).round(4)
     p_line = conformal.p_values(scores, strangeness(game.ncm, game.proper_training_set, line))
     with right:
         above = st.container()
+        if not low <= st.session_state.get("play_x", low) <= high:  # other points were on a longer line
+            st.session_state["play_x"] = min(max(st.session_state["play_x"], low), high)
         x = st.slider("Move the newcomer", low, high, 7.0, 0.1, key="play_x", **LINKED)
         score = strangeness(game.ncm, game.proper_training_set, np.array([x]))
         rank = int(conformal.ranks(scores, score)[0])

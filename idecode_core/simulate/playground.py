@@ -50,6 +50,10 @@ def strangeness(ncm: str, proper_training_set: ArrayLike, points: ArrayLike) -> 
     raise SettingError(f"ncm must be one of {', '.join(NCMS)}, got {ncm!r}.")
 
 
+LARGEST = 1_000_000
+"""Numbers beyond this cannot be told apart on one line with the playground's own."""
+
+
 def read_points(text: str) -> FloatArray:
     """Numbers that someone typed, separated by commas, semicolons or spaces. Shape (count,).
 
@@ -65,4 +69,6 @@ def read_points(text: str) -> FloatArray:
         raise SettingError(
             f"The points must be numbers such as 1.5, 2, 3, but one is not ({error})."
         ) from error
-    return conformal.checked_scores(points, "The points")
+    if np.abs(conformal.checked_scores(points, "The points")).max() > LARGEST:
+        raise SettingError(f"The points must lie between -{LARGEST:,} and {LARGEST:,}. Use another unit.")
+    return points
