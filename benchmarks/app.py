@@ -72,9 +72,9 @@ def epsilon_moves(browser: Browser, app: str, bare: str) -> tuple[list[float], l
         ours.goto(f"{app}/inspect?sample=digits-sample-3")
         theirs.goto(bare)
         for page in (ours, theirs):
-            page.wait_for_selector(".js-plotly-plot .gtitle, .js-plotly-plot .textpoint", timeout=PATIENCE)
+            page.wait_for_selector(".js-plotly-plot", timeout=PATIENCE)
             settled(page)
-        figure = ".st-key-aggregate_chart .textpoint"
+        figure = ".st-key-aggregate_chart .scatterlayer"
         own, other = [], []
         for i in range(MOVES):
             key = "ArrowLeft" if i % 2 else "ArrowRight"

@@ -1,7 +1,11 @@
-"""One input under the microscope: its aggregate, its single draws, and what n and chance do to its p-value."""
+"""One input under the microscope: its aggregate, its single draws, and what n and chance do to its p-value.
+
+These figures follow sliders, so each is put together in one go, which is what Plotly does fastest.
+"""
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -10,6 +14,7 @@ from numpy.typing import NDArray
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
 
 Floats = NDArray[np.float64]
+Trace = dict[str, Any]
 BINS = 60
 
 
@@ -28,19 +33,20 @@ def aggregate_on_histogram(
         edges = np.array([low - 0.5, high + 0.5])
     counts, _ = np.histogram(calibration_scores, edges)
     middles = np.sqrt(edges[:-1] * edges[1:]) if logarithmic else (edges[:-1] + edges[1:]) / 2
-    flagged = middles > threshold
-    figure = go.Figure(
-        go.Bar(
-            x=middles,
-            y=counts,
-            width=np.diff(edges),
-            marker_color=[faded(THRESHOLD, 0.75) if above else faded(CALIBRATION, 0.65) for above in flagged],
-            marker_line_width=0,
-            customdata=np.stack([edges[:-1], edges[1:]], axis=1),
-            hovertemplate="%{y} calibration points<br>score %{customdata[0]:.3g} to %{customdata[1]:.3g}<extra></extra>",
-            showlegend=False,
+    traces = []
+    for above, colour in ((False, faded(CALIBRATION, 0.65)), (True, faded(THRESHOLD, 0.75))):
+        here = (middles > threshold) == above
+        traces.append(
+            {
+                "type": "bar",
+                "x": middles[here],
+                "y": counts[here],
+                "width": np.diff(edges)[here],
+                "marker": {"color": colour, "line": {"width": 0}},
+                "customdata": np.stack([edges[:-1], edges[1:]], axis=1)[here],
+                "hovertemplate": "%{y} calibration points<br>score %{customdata[0]:.3g} to %{customdata[1]:.3g}<extra></extra>",
+            }
         )
-    )
     left, right = _padded_range(low, high, logarithmic)
     top = float(counts.max())
     # Two heights, and always towards the middle: the two labels cannot cover each other or be cut off.
@@ -50,20 +56,20 @@ def aggregate_on_histogram(
     ):
         if math.isfinite(x):
             at = math.log10(x) if logarithmic else x
-            side = "left" if at > (left + right) / 2 else "right"
-            _upright(figure, x, y, colour, dash, text, f"middle {side}")
-    finish(figure, "Aggregated score F(V), larger is stranger", "Calibration points", height)
-    figure.update_layout(bargap=0, showlegend=False)
-    figure.update_yaxes(range=[0, 1.36 * top])
-    figure.update_xaxes(type="log" if logarithmic else "linear", range=[left, right])
-    return figure
-
-
-def _padded_range(low: float, high: float, logarithmic: bool) -> tuple[float, float]:
-    """The range of an axis, in its own units (powers of ten on a logarithmic one)."""
-    left, right = (math.log10(low), math.log10(high)) if logarithmic else (low, high)
-    pad = 0.04 * (right - left) or 0.5
-    return left - pad, right + pad
+            traces.append(_upright(x, y, colour, dash, text, "left" if at > (left + right) / 2 else "right"))
+    return finish(
+        go.Figure(traces),
+        "Aggregated score F(V), larger is stranger",
+        "Calibration points",
+        height,
+        {
+            "bargap": 0,
+            "barmode": "overlay",
+            "showlegend": False,
+            "xaxis": {"type": "log" if logarithmic else "linear", "range": [left, right]},
+            "yaxis": {"range": [0, 1.36 * top]},
+        },
+    )
 
 
 def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | None = None) -> go.Figure:
@@ -71,106 +77,82 @@ def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | N
     low, middle, high = np.quantile(calibration_base_scores, [0.05, 0.5, 0.95])
     above = scores > high
     floor = log_floor(np.concatenate([scores, [low, middle, high]]))
-    logarithmic = floor is not None
     if floor is not None:
         low, scores = max(low, floor), np.maximum(scores, floor)
-    draws = np.arange(1, len(scores) + 1)
     ends = [0.4, len(scores) + 0.6]
-    figure = go.Figure()
-    figure.add_scatter(x=ends, y=[high, high], mode="lines", line_width=0, hoverinfo="skip", showlegend=False)
-    figure.add_scatter(
-        x=ends,
-        y=[low, low],
-        mode="lines",
-        line_width=0,
-        fill="tonexty",
-        fillcolor=faded(CALIBRATION, 0.22),
-        hoverinfo="skip",
-        name="middle 90 % of calibration",
-    )
-    figure.add_scatter(
-        x=ends,
-        y=[middle, middle],
-        mode="lines",
-        line={"color": CALIBRATION, "width": 1.5},
-        hoverinfo="skip",
-        name="calibration median",
-    )
-    sizes = np.full(len(scores), 11)
-    edges = np.zeros(len(scores))
-    if chosen is not None and chosen < len(scores):
-        sizes[chosen], edges[chosen] = 18, 3
-    figure.add_scatter(
-        x=draws,
-        y=scores,
-        mode="markers",
-        marker={
-            "color": [OOD if a else ID for a in above],
-            "size": sizes,
-            "opacity": 1,
-            "line": {"color": THRESHOLD, "width": edges},
+    is_chosen = np.arange(len(scores)) == chosen
+    line = {"type": "scatter", "x": ends, "mode": "lines", "hoverinfo": "skip"}
+    traces = [
+        {**line, "y": [high, high], "line": {"width": 0}, "showlegend": False},
+        {
+            **line,
+            "y": [low, low],
+            "line": {"width": 0},
+            "fill": "tonexty",
+            "fillcolor": faded(CALIBRATION, 0.22),
+            "name": "middle 90 % of calibration",
         },
-        selected={"marker": {"opacity": 1}},
-        unselected={"marker": {"opacity": 1}},
-        hovertemplate="draw %{x}<br>score %{y:.3g}<extra>click to enlarge</extra>",
-        name="this input",
-        showlegend=False,
+        {
+            **line,
+            "y": [middle, middle],
+            "line": {"color": CALIBRATION, "width": 1.5},
+            "name": "calibration median",
+        },
+        {
+            "type": "scatter",
+            "x": np.arange(1, len(scores) + 1),
+            "y": scores,
+            "mode": "markers",
+            "marker": _dots(above, is_chosen, 11, 18),
+            "selected": {"marker": {"opacity": 1}},
+            "unselected": {"marker": {"opacity": 1}},
+            "hovertemplate": "draw %{x}<br>score %{y:.3g}<extra>click to enlarge</extra>",
+            "showlegend": False,
+        },
+    ]
+    steps = {"dtick": 1} if len(scores) <= 20 else {}
+    return finish(
+        go.Figure(traces),
+        "Draw",
+        "Score of one draw",
+        300,
+        {
+            "xaxis": {"range": ends, "showgrid": False, **steps},
+            "yaxis": {"type": "linear" if floor is None else "log"},
+        },
     )
-    finish(figure, "Draw", "Score of one draw", 300)
-    figure.update_xaxes(range=ends, dtick=1 if len(scores) <= 20 else None, showgrid=False)
-    if logarithmic:
-        figure.update_yaxes(type="log", dtick=1 if high / low < 1e4 else None)
-    return figure
 
 
 def p_as_n_grows(p_values: Floats, epsilon: float, n: int) -> go.Figure:
     """The p-value with the first 1, 2, ..., n_max draws, on a logarithmic axis, and epsilon."""
     counts = np.arange(1, len(p_values) + 1)
-    flagged = p_values < epsilon
-    figure = go.Figure()
-    figure.add_scatter(
-        x=counts,
-        y=p_values,
-        mode="lines+markers",
-        line={"color": faded(CALIBRATION, 0.8), "width": 1.5},
-        marker={
-            "color": [OOD if f else ID for f in flagged],
-            "size": np.where(counts == n, 15, 8),
-            "opacity": 1,
-            "line": {"color": THRESHOLD, "width": np.where(counts == n, 3, 0)},
-        },
-        hovertemplate="n = %{x}<br>p = %{y:.3g}<extra></extra>",
-        showlegend=False,
-    )
-    finish(figure, "Number of transforms, n", "p-value", 280)
-    _epsilon_line(figure, epsilon)
-    figure.update_yaxes(type="log", range=_p_range(p_values, epsilon), dtick=1, tickformat="~g")
-    figure.update_xaxes(range=[0.4, len(p_values) + 0.6])
-    return figure
+    trace = {
+        "type": "scatter",
+        "x": counts,
+        "y": p_values,
+        "mode": "lines+markers",
+        "line": {"color": faded(CALIBRATION, 0.8), "width": 1.5},
+        "marker": _dots(p_values < epsilon, counts == n, 8, 15),
+        "hovertemplate": "n = %{x}<br>p = %{y:.3g}<extra></extra>",
+        "showlegend": False,
+    }
+    layout = _p_layout(p_values, epsilon) | {"xaxis": {"range": [0.4, len(p_values) + 0.6]}}
+    return finish(go.Figure([trace]), "Number of transforms, n", "p-value", 280, layout)
 
 
 def p_over_seeds(p_values: Floats, seeds: Sequence[int], epsilon: float, height: int = 280) -> go.Figure:
     """The p-value of one input with freshly drawn transforms, one dot a seed; the first seed is the one on the page."""
-    figure = go.Figure(
-        go.Scatter(
-            x=[str(seed) for seed in seeds],
-            y=p_values,
-            mode="markers",
-            marker={
-                "color": [OOD if p < epsilon else ID for p in p_values],
-                "size": [15] + [10] * (len(p_values) - 1),
-                "opacity": 1,
-                "line": {"color": THRESHOLD, "width": [3] + [0] * (len(p_values) - 1)},
-            },
-            hovertemplate="seed %{x}<br>p = %{y:.3g}<extra></extra>",
-            showlegend=False,
-        )
-    )
-    finish(figure, "Seed of the draw", "p-value", height)
-    _epsilon_line(figure, epsilon)
-    figure.update_yaxes(type="log", range=_p_range(p_values, epsilon), dtick=1, tickformat="~g")
-    figure.update_xaxes(type="category", showgrid=False)
-    return figure
+    trace = {
+        "type": "scatter",
+        "x": [str(seed) for seed in seeds],
+        "y": p_values,
+        "mode": "markers",
+        "marker": _dots(p_values < epsilon, np.arange(len(p_values)) == 0, 10, 15),
+        "hovertemplate": "seed %{x}<br>p = %{y:.3g}<extra></extra>",
+        "showlegend": False,
+    }
+    layout = _p_layout(p_values, epsilon) | {"xaxis": {"type": "category", "showgrid": False}}
+    return finish(go.Figure([trace]), "Seed of the draw", "p-value", height, layout)
 
 
 def log_floor(values: Floats) -> float | None:
@@ -182,30 +164,64 @@ def log_floor(values: Floats) -> float | None:
     return float(positive.min()) if spread > 50 else None
 
 
-def _upright(
-    figure: go.Figure, x: float, top: float, colour: str, dash: str, text: str, position: str
-) -> None:
-    figure.add_scatter(
-        x=[x, x],
-        y=[0, top],
-        mode="lines+text",
-        line={"color": colour, "width": 3, "dash": dash},
-        text=["", f"<b>{text}</b>  " if "left" in position else f"  <b>{text}</b>"],
-        textposition=position,
-        textfont={"color": colour, "size": 13},
-        hovertemplate=f"{text}<extra></extra>",
-    )
+def _padded_range(low: float, high: float, logarithmic: bool) -> tuple[float, float]:
+    """The range of an axis, in its own units (powers of ten on a logarithmic one)."""
+    left, right = (math.log10(low), math.log10(high)) if logarithmic else (low, high)
+    pad = 0.04 * (right - left) or 0.5
+    return left - pad, right + pad
 
 
-def _epsilon_line(figure: go.Figure, epsilon: float) -> None:
-    figure.add_hline(
-        epsilon,
-        line={"color": THRESHOLD, "width": 2, "dash": "dash"},
-        annotation={"text": f"<b>epsilon = {epsilon:g}</b>", "font": {"color": THRESHOLD, "size": 13}},
-        annotation_position="top right",
-    )
+def _upright(x: float, top: float, colour: str, dash: str, text: str, side: str) -> Trace:
+    return {
+        "type": "scatter",
+        "x": [x, x],
+        "y": [0, top],
+        "mode": "lines+text",
+        "line": {"color": colour, "width": 3, "dash": dash},
+        "text": ["", f"<b>{text}</b>  " if side == "left" else f"  <b>{text}</b>"],
+        "textposition": f"middle {side}",
+        "textfont": {"color": colour, "size": 13},
+        "hovertemplate": f"{text}<extra></extra>",
+    }
 
 
-def _p_range(p_values: Floats, epsilon: float) -> list[float]:
-    low = min(float(p_values.min()), epsilon)
-    return [math.log10(low) - 0.25, 0.12]
+def _dots(strange: NDArray[np.bool_], marked: NDArray[np.bool_], size: int, marked_size: int) -> Trace:
+    """Markers in the colours of OOD and iD; the marked one is larger and has the threshold's colour around it."""
+    return {
+        "color": [OOD if dot else ID for dot in strange],
+        "size": np.where(marked, marked_size, size),
+        "opacity": 1,
+        "line": {"color": THRESHOLD, "width": np.where(marked, 3, 0)},
+    }
+
+
+def _p_layout(p_values: Floats, epsilon: float) -> dict[str, Any]:
+    """A logarithmic axis for p-values, with epsilon drawn across."""
+    height = math.log10(epsilon)
+    low = min(math.log10(float(p_values.min())), height)
+    return {
+        "yaxis": {"type": "log", "range": [low - 0.25, 0.12], "dtick": 1, "tickformat": "~g"},
+        "shapes": [
+            {
+                "type": "line",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": epsilon,
+                "y1": epsilon,
+                "line": {"color": THRESHOLD, "width": 2, "dash": "dash"},
+            }
+        ],
+        "annotations": [
+            {
+                "xref": "paper",
+                "x": 1,
+                "xanchor": "right",
+                "y": height,
+                "yanchor": "bottom",
+                "text": f"<b>epsilon = {epsilon:g}</b>",
+                "font": {"color": THRESHOLD, "size": 13},
+                "showarrow": False,
+            }
+        ],
+    }

@@ -3,6 +3,9 @@
 Backgrounds are transparent and greys are half-transparent, so that a figure looks right on a light and on a dark page.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import plotly.graph_objects as go
 
 ID = "#0072B2"
@@ -25,29 +28,56 @@ def faded(colour: str, opacity: float) -> str:
     return f"rgba({red}, {green}, {blue}, {opacity:g})"
 
 
-def finish(figure: go.Figure, x_title: str, y_title: str, height: int = HEIGHT) -> go.Figure:
-    """Apply the shared look: axis titles, transparent background, thin grid, legend above, readable hover."""
-    axis = {
+def finish(
+    figure: go.Figure,
+    x_title: str,
+    y_title: str,
+    height: int = HEIGHT,
+    layout: Mapping[str, Any] | None = None,
+) -> go.Figure:
+    """Apply the shared look: axis titles, transparent background, thin grid, legend above, readable hover.
+
+    What the figure has already stays where the look does not speak; `layout` goes over both. Giving it here is several
+    times faster than `update_layout` afterwards, which matters where a figure follows a slider.
+    """
+    before = figure.layout.to_plotly_json()
+    before.pop("template", None)
+    axes = {"xaxis", "yaxis"} | {name for name in before if name.startswith(("xaxis", "yaxis"))}
+    look = {
+        "template": "none",
+        "height": height,
+        "margin": {"l": 8, "r": 12, "t": 36, "b": 8},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 13, "color": TEXT},
+        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "xanchor": "left", "x": 0},
+        "hoverlabel": {"font": {"size": 13, "family": FONT}},
+        "hovermode": "closest",
+        "bargap": 0.03,
+        **{name: _axis(x_title if name.startswith("x") else y_title) for name in axes},
+    }
+    figure.layout = _merged(_merged(before, look), layout or {})
+    return figure
+
+
+def _axis(title: str) -> dict[str, Any]:
+    return {
+        "title": {"text": title, "standoff": 8},
         "gridcolor": GRID,
         "zeroline": False,
         "showline": True,
         "linecolor": GRID,
         "automargin": True,
-        "title_standoff": 8,
         "exponentformat": "power",
     }
-    figure.update_layout(
-        template="none",
-        height=height,
-        margin={"l": 8, "r": 12, "t": 36, "b": 8},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": FONT, "size": 13, "color": TEXT},
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "xanchor": "left", "x": 0},
-        hoverlabel={"font_size": 13, "font_family": FONT},
-        hovermode="closest",
-        bargap=0.03,
-    )
-    figure.update_xaxes(title_text=x_title, **axis)
-    figure.update_yaxes(title_text=y_title, **axis)
-    return figure
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings laid over one another."""
+    result = dict(below)
+    for name, value in above.items():
+        under = result.get(name)
+        result[name] = (
+            _merged(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
+        )
+    return result
