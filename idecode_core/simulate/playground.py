@@ -12,7 +12,7 @@ SHAPES = ("One bump", "Two bumps", "Long tail")
 
 
 def draw_points(shape: str, count: int, *, generator: np.random.Generator) -> FloatArray:
-    """In-distribution points on a line from 0 to 10, for the playground. Shape (count,), one decimal."""
+    """In-distribution points on a line from 0 to 10, for the playground. Shape (count,), two decimals."""
     if shape == "One bump":
         points = generator.normal(5.0, 1.0, count)
     elif shape == "Two bumps":
@@ -21,7 +21,7 @@ def draw_points(shape: str, count: int, *, generator: np.random.Generator) -> Fl
         points = 1.0 + generator.exponential(1.2, count)
     else:
         raise SettingError(f"shape must be one of {', '.join(SHAPES)}, got {shape!r}.")
-    rounded: FloatArray = np.clip(points, 0.0, 10.0).round(1)
+    rounded: FloatArray = np.clip(points, 0.0, 10.0).round(2)
     return rounded
 
 
