@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.metrics import roc_curve
 
 from idecode_core.conformal import FloatArray, check_epsilon, checked_p_values, checked_scores
 from idecode_core.errors import SettingError
@@ -25,8 +25,12 @@ def auroc(id_scores: ArrayLike, ood_scores: ArrayLike) -> float:
     >>> auroc(id_scores=[1.0, 2.0], ood_scores=[2.0, 3.0])
     0.875
     """
-    is_id, conformity = _labelled(id_scores, ood_scores)
-    return float(roc_auc_score(is_id, conformity))
+    # Counting pairs with a sorted array is exact and a hundred times faster than scikit-learn's roc_auc_score, whose
+    # checks take milliseconds: pages compute dozens of these while a slider moves.
+    known = np.sort(checked_scores(id_scores, "id_scores"))
+    strange = checked_scores(ood_scores, "ood_scores")
+    twice = np.searchsorted(known, strange, "left").sum() + np.searchsorted(known, strange, "right").sum()
+    return float(twice / (2 * known.size * strange.size))
 
 
 def roc(id_scores: ArrayLike, ood_scores: ArrayLike) -> RocCurve:

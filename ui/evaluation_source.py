@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from idecode_core.side_by_side import Growth, NamedCurve
 
 
-GROWTH = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
-"""Values of n that a curve against n shows."""
-
-
 @dataclass(frozen=True, eq=False)
 class Source:
     """One iD test set and the OOD sets to compare it with. `key` names their content, for caches."""
@@ -149,12 +145,11 @@ _own_curves = st.cache_data(_curves, show_spinner=False, max_entries=60, scope="
 
 
 def growths(source: Source, aggregate: str) -> "Sequence[Growth]":
-    """Every OOD set for every n; the first time takes a moment."""
+    """Every OOD set for every n."""
     from idecode_core.side_by_side import growth
 
-    ns = [n for n in GROWTH if n <= source.n_max]
-    with st.spinner("Evaluating every n ..."):
-        by_n = [evaluations(source, "iDECODe", n, aggregate) for n in ns]
+    ns = range(1, source.n_max + 1)
+    by_n = [evaluations(source, "iDECODe", n, aggregate) for n in ns]
     return [
         growth(ood_set, ns, [found[i] for found in by_n], source.dataset, source.transforms)
         for i, ood_set in enumerate(source.ood_sets)

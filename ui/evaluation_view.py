@@ -49,6 +49,16 @@ def evaluation(source: Source) -> None:
         finished("evaluation")
 
 
+def drawn(source: Source, arguments: tuple[Any, ...], draw: Callable[[], Any]) -> Any:
+    """A figure of stored scores is drawn once for all visitors: making one costs more than its numbers."""
+    return _drawn(draw, source.key, arguments) if source.shared else draw()
+
+
+@st.cache_resource(show_spinner=False, max_entries=400)
+def _drawn(_draw: Callable[[], Any], key: str, arguments: tuple[Any, ...]) -> Any:
+    return _draw()
+
+
 def all_rows(source: Source, n: int, aggregate: str) -> list[Any]:
     from idecode_core.evaluation import METHODS
     from idecode_core.side_by_side import table_rows
@@ -89,7 +99,11 @@ def separation_view(
     from idecode_core.plots.evaluation import methods_side_by_side, roc_curves
 
     left, right = st.columns(2, gap="medium")
-    figure = roc_curves(curves(source, n, settings.aggregate), selected)
+    figure = drawn(
+        source,
+        ("roc", n, settings.aggregate, selected),
+        lambda: roc_curves(curves(source, n, settings.aggregate), selected),
+    )
     left.plotly_chart(figure, key="ev_roc", config=CHART, alt="ROC curves")
     with right:
         metric: Any = st.segmented_control(
@@ -97,14 +111,18 @@ def separation_view(
             format_func={"auroc": "AUROC", "tnr": "TNR at 90% TPR"}.__getitem__, label_visibility="collapsed",
         )  # fmt: skip
         st.plotly_chart(
-            methods_side_by_side(rows, metric, height=370),
+            drawn(
+                source,
+                ("methods", n, settings.aggregate, metric),
+                lambda: methods_side_by_side(rows, metric, height=370),
+            ),
             key="ev_methods",
             config=CHART,
             alt="Methods side by side",
         )
     return figure, (
         "Lines: the closer one hugs the upper left corner, the better that set is told apart; the grey line is guessing, the "
-        "dot is where 90% of the iD points are kept. Marks: base score and ICAD use one transform and nearly coincide, for "
+        "dot is where 90% of the iD points are kept. Marks: base score and ICAD use a single draw and nearly coincide, for "
         "ranking among calibration points costs nothing and brings the guarantee; the way to the full mark is what more "
         "transforms bring."
     )
@@ -115,7 +133,11 @@ def growth_view(
 ) -> tuple[Any, str]:
     from idecode_core.plots.evaluation import against_n
 
-    figure = against_n(growths(source, settings.aggregate), selected, n)
+    figure = drawn(
+        source,
+        ("growth", n, settings.aggregate, selected),
+        lambda: against_n(growths(source, settings.aggregate), selected, n),
+    )
     st.plotly_chart(figure, key="ev_growth", config=CHART, alt="AUROC and TNR against n")
     return figure, (
         "A line that still climbs at the right would gain from more transforms. The band is the spread from run to run."
@@ -163,15 +185,15 @@ def plus_minus(metric: Any) -> str:
 
 def table(source: Source, rows: list[Any]) -> None:
     """One line an OOD set: AUROC and TNR of the three methods, beside the paper's iDECODe where it has that setting."""
-    compared = any(row.paper_auroc for row in rows)
+    compared = {metric for metric in ("auroc", "tnr") if any(getattr(row, f"paper_{metric}") for row in rows)}
     lines = []
     for ood_set in source.ood_sets:
         own = {row.method: row for row in rows if row.ood_set == ood_set.name}
         line = {"OOD set": ood_set.label}
-        for short, metric, printed in (("AUROC", "auroc", "paper_auroc"), ("TNR", "tnr", "paper_tnr")):
+        for short, metric in (("AUROC", "auroc"), ("TNR", "tnr")):
             line |= {f"{short}: {method}": plus_minus(getattr(row, metric)) for method, row in own.items()}
-            if compared:
-                number = getattr(own["iDECODe"], printed)
+            if metric in compared:
+                number = getattr(own["iDECODe"], f"paper_{metric}")
                 line[f"{short}: paper"] = f"{number.mean:.1f} ± {number.spread:.1f}" if number else "–"
         lines.append(line)
     st.dataframe(lines, hide_index=True, key="ev_table")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
@@ -21,6 +21,7 @@ Metric = Literal["auroc", "tnr"]
 TITLES = {"auroc": "AUROC", "tnr": "TNR at 90% TPR"}
 DASHES = ("dot", "dash", "dashdot", "longdash", "longdashdot")
 SYMBOLS = {"base score": "line-ns-open", "ICAD": "circle-open", "iDECODe": "circle"}
+SIZES = {"base score": 19, "ICAD": 14, "iDECODe": 7}  # all three are seen where they coincide
 
 
 def roc_curves(curves: Sequence[NamedCurve], selected: str, height: int = 420) -> go.Figure:
@@ -51,21 +52,24 @@ def roc_curves(curves: Sequence[NamedCurve], selected: str, height: int = 420) -
                     showlegend=False,
                 )
             )
-    figure.add_hline(y=0.9, line={"color": THRESHOLD, "dash": "dot", "width": 1})
-    figure = finish(figure, "OOD points let through", "iD points kept", height)
-    figure.update_xaxes(range=[0, 1], tickformat=".0%", constrain="domain")
-    figure.update_yaxes(range=[0, 1.005], tickformat=".0%")
-    return figure.update_layout(
-        legend={
-            "orientation": "v",
-            "x": 0.98,
-            "xanchor": "right",
-            "y": 0.03,
-            "yanchor": "bottom",
-            "title_text": "AUROC",
-        },
-        margin={"t": 12, "r": 26},
-    )
+    layout = {
+        "xaxis": {"range": [0, 1], "tickformat": ".0%"},
+        "yaxis": {"range": [0, 1.005], "tickformat": ".0%"},
+        "legend": {"orientation": "v", "x": 0.98, "xanchor": "right", "y": 0.03, "yanchor": "bottom", "title": {"text": "AUROC"}},
+        "margin": {"t": 12, "r": 26},
+        "shapes": [threshold_line(y=0.9, dash="dot", width=1)],
+    }  # fmt: skip
+    return finish(figure, "OOD points let through", "iD points kept", height, layout)
+
+
+def threshold_line(
+    *, x: float | None = None, y: float | None = None, dash: str = "solid", width: float = 2, axis: str = ""
+) -> dict[str, Any]:
+    """A line in the threshold's colour across the whole plot, at x or at y; `axis` is "2" for a second column."""
+    across = {"type": "line", "line": {"color": THRESHOLD, "dash": dash, "width": width}}
+    if y is not None:
+        return {**across, "xref": f"x{axis} domain", "x0": 0, "x1": 1, "y0": y, "y1": y}
+    return {**across, "xref": f"x{axis}", "yref": f"y{axis} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
 
 
 def _roc_line(curve: NamedCurve, colour: str, width: float, dash: str) -> go.Scatter:
@@ -105,7 +109,7 @@ def methods_side_by_side(rows: Sequence[Row], metric: Metric, height: int = 420)
                 marker={
                     "color": OOD,
                     "symbol": SYMBOLS.get(method, "square"),
-                    "size": 15 if method == "base score" else 12,
+                    "size": SIZES.get(method, 12),
                     "line": {"width": 2, "color": OOD},
                 },
                 customdata=[[value] for value in spread],
@@ -130,8 +134,8 @@ def methods_side_by_side(rows: Sequence[Row], metric: Metric, height: int = 420)
                 hovertemplate="the paper's %{customdata[0]}, %{y}: %{x:.1f}<extra></extra>",
             )
         )
-    figure = finish(figure, f"{TITLES[metric]}, percent", "OOD set", height)
-    return figure.update_yaxes(categoryorder="array", categoryarray=labels[::-1])
+    layout = {"yaxis": {"categoryorder": "array", "categoryarray": labels[::-1]}}
+    return finish(figure, f"{TITLES[metric]}, percent", "OOD set", height, layout)
 
 
 def _of(row: Row, metric: Metric) -> Spread:
@@ -151,9 +155,11 @@ def against_n(lines: Sequence[Growth], selected: str, n: int, height: int = 400)
                 figure.add_trace(_n_line(line, column, OOD, 3, "solid"), 1, column)
                 if paper := line.paper_auroc if column == 1 else line.paper_tnr:
                     figure.add_trace(_printed(line.label, paper, column == 1), 1, column)
-        figure.add_vline(x=n, line={"color": THRESHOLD, "dash": "dot", "width": 1}, row=1, col=column)
-    figure = finish(figure, "transforms, n", f"{TITLES['auroc']}, percent", height)
-    return figure.update_yaxes(title_text=f"{TITLES['tnr']}, percent", col=2)
+    layout = {
+        "yaxis2": {"title": {"text": f"{TITLES['tnr']}, percent"}},
+        "shapes": [threshold_line(x=n, dash="dot", width=1, axis=axis) for axis in ("", "2")],
+    }
+    return finish(figure, "transforms, n", f"{TITLES['auroc']}, percent", height, layout)
 
 
 def _percent(line: Growth, column: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -272,24 +278,37 @@ def score_histograms(
                     hovertemplate=hover,
                 )
             )
-    if threshold is not None and np.isfinite(threshold):
-        place = np.log10(max(threshold, 10 ** edges[0])) if by_ratio else threshold
-        far = place > edges[0] + 0.6 * (edges[-1] - edges[0])
-        figure.add_vline(
-            x=float(np.clip(place, edges[0], edges[-1])),
-            line={"color": THRESHOLD, "width": 2},
-            annotation={"text": threshold_label, "font": {"color": THRESHOLD}, "xshift": -4 if far else 4},
-            annotation_position="top left" if far else "top right",
-        )
-    figure = finish(figure, "score F(V)" + (", log scale" if by_ratio else ""), "share of the group", height)
-    figure.update_layout(barmode="overlay", bargap=0)
-    figure.update_yaxes(tickformat=".0%", rangemode="tozero")
-    figure.update_xaxes(range=[edges[0], edges[-1]])
+    layout: dict[str, Any] = {
+        "barmode": "overlay",
+        "bargap": 0,
+        "yaxis": {"tickformat": ".0%", "rangemode": "tozero"},
+        "xaxis": {"range": [edges[0], edges[-1]]},
+    }
     if by_ratio:
         whole = np.arange(np.ceil(edges[0]), np.floor(edges[-1]) + 1)
         ticks = whole if whole.size >= 2 else np.linspace(edges[0], edges[-1], 5)
-        figure.update_xaxes(tickvals=ticks, ticktext=[f"{10**tick:.3g}" for tick in ticks])
-    return figure
+        layout["xaxis"] |= {"tickvals": ticks, "ticktext": [f"{10**tick:.3g}" for tick in ticks]}
+    if threshold is not None and np.isfinite(threshold):
+        place = float(np.log10(max(threshold, 10 ** edges[0]))) if by_ratio else threshold
+        place = float(np.clip(place, edges[0], edges[-1]))
+        far = place > edges[0] + 0.6 * (edges[-1] - edges[0])
+        layout["shapes"] = [threshold_line(x=place)]
+        layout["annotations"] = [
+            {
+                "x": place,
+                "y": 1,
+                "yref": "y domain",
+                "yanchor": "top",
+                "xanchor": "right" if far else "left",
+                "xshift": -4 if far else 4,
+                "text": threshold_label,
+                "font": {"color": THRESHOLD},
+                "showarrow": False,
+            }
+        ]
+    return finish(
+        figure, "score F(V)" + (", log scale" if by_ratio else ""), "share of the group", height, layout
+    )
 
 
 def groups_of(

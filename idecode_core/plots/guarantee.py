@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,6 +12,7 @@ from scipy import stats
 
 from idecode_core.conformal import FalseDetectionLaw
 from idecode_core.guarantee import law_bands
+from idecode_core.plots.evaluation import threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
 
 if TYPE_CHECKING:
@@ -99,12 +100,13 @@ def false_detection_rates(
                 "interval of the true rate: %{customdata[2]:.2%} to %{customdata[3]:.2%}<extra></extra>",
             )
         )
+    layout: dict[str, Any] = {
+        "xaxis": {"range": [0, top * 1.06], "tickformat": ".3~g"},
+        "yaxis": {"rangemode": "tozero", "tickformat": ".3~g"},
+    }
     if epsilon is not None and epsilon <= top * 1.04:
-        figure.add_vline(x=epsilon, line={"color": THRESHOLD, "dash": "dot", "width": 1.5})
-    figure = finish(figure, "false alarms allowed, epsilon", "false detection rate", height)
-    figure.update_xaxes(range=[0, top * 1.06], tickformat=".3~g")
-    figure.update_yaxes(rangemode="tozero", tickformat=".3~g")
-    return figure
+        layout["shapes"] = [threshold_line(x=epsilon, dash="dot", width=1.5)]
+    return finish(figure, "false alarms allowed, epsilon", "false detection rate", height, layout)
 
 
 def rate_law(law: FalseDetectionLaw, height: int = 300) -> go.Figure:
@@ -142,8 +144,8 @@ def rate_law(law: FalseDetectionLaw, height: int = 300) -> go.Figure:
             hoverinfo="skip",
         )
     )
-    figure = finish(figure, "true false detection rate of one calibration set", "density", height)
-    return figure.update_yaxes(showticklabels=False, rangemode="tozero")
+    layout = {"yaxis": {"showticklabels": False, "rangemode": "tozero"}}
+    return finish(figure, "true false detection rate of one calibration set", "density", height, layout)
 
 
 def p_value_uniformity(histogram: PValueHistogram, height: int = 300) -> go.Figure:
@@ -185,6 +187,5 @@ def p_value_uniformity(histogram: PValueHistogram, height: int = 300) -> go.Figu
             hoverinfo="skip",
         )
     )
-    figure = finish(figure, "p-value of iD test points", "points", height)
-    figure.update_xaxes(range=[0, 1])
-    return figure.update_yaxes(rangemode="tozero")
+    layout = {"xaxis": {"range": [0, 1]}, "yaxis": {"rangemode": "tozero"}}
+    return finish(figure, "p-value of iD test points", "points", height, layout)
