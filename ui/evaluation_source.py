@@ -1,6 +1,5 @@
 """What the Evaluate and Guarantee pages look at: stored scores of a detector, or a visitor's own scores and files."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,21 +38,29 @@ class Source:
         return min(DRAWS_PER_RUN, *sets, *([self.calibration.n_max] if self.calibration else []))
 
 
+Stamps = tuple[tuple[str, int], ...]
+
+
+def stamps(config: dict[str, Any]) -> Stamps:
+    """When each file that determines a detector's evaluation was written; with the folder, a key for caches."""
+    folder = Path(config["folder"])
+    files = [folder / "config.json", folder / "calibration.npz", *sorted((folder / "scores").glob("*.npz"))]
+    return tuple((path.name, path.stat().st_mtime_ns) for path in files)
+
+
 def stored_sets(config: dict[str, Any]) -> "list[ScoreSet]":
     """The stored scores of a detector, iD test set first; empty when there are none or they belong to other weights."""
     from idecode_core.errors import IdecodeError
 
-    folder = Path(config["folder"])
-    stamps = tuple((path.name, path.stat().st_mtime_ns) for path in sorted((folder / "scores").glob("*.npz")))
     try:
-        return _read_scores(str(folder), str(config.get("scorer_sha256")), stamps)
+        return _read_scores(config["folder"], str(config.get("scorer_sha256")), stamps(config))
     except IdecodeError as error:
         refused([str(error)])
         return []
 
 
 @st.cache_resource(show_spinner="Reading the stored scores ...", max_entries=12)
-def _read_scores(folder: str, identity: str, stamps: tuple[tuple[str, int], ...]) -> "list[ScoreSet]":
+def _read_scores(folder: str, identity: str, stamps: Stamps) -> "list[ScoreSet]":
     from idecode_core.evaluation import read_scores
 
     return read_scores(folder, identity)
@@ -69,8 +76,7 @@ def stored(config: dict[str, Any]) -> Source | None:
         return None
     folder = config["folder"]
     dataset, transforms = paper_setting(config)
-    stamp = hashlib.sha256(repr([(s.name, s.score_vectors.shape) for s in sets]).encode()).hexdigest()[:12]
-    key = f"{folder}:{config.get('scorer_sha256')}:{stamp}"
+    key = f"{folder}:{stamps(config)}"
     return Source(
         key,
         True,

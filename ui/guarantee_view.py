@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ui.evaluation_source import no_scores, stored_sets
+from ui.evaluation_source import no_scores, stamps, stored_sets
 from ui.export import download_row
 from ui.links import carry_over, keep
 from ui.messages import guard
@@ -74,13 +74,7 @@ def controls(pool: int) -> tuple[int, float]:
 def study_of(
     config: dict[str, Any], detector: "Detector", id_set: "ScoreSet", k: int, top: float, settings: Settings
 ) -> "Study":
-    identity = (
-        config["folder"],
-        str(config.get("scorer_sha256")),
-        id_set.name,
-        len(id_set),
-        detector.calibration.k,
-    )
+    identity = (config["folder"], stamps(config))
     n = min(settings.n, detector.calibration.n_max)
     return _study(detector, id_set, identity, k, top, n, settings.aggregate, settings.smoothed, settings.seed)
 
