@@ -4,9 +4,12 @@ Streamlit forgets a page's widgets, and their part of the URL, when another page
 and put back on the first run of the next page that has the widget.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 
 def link_value(name: str) -> str | None:
@@ -30,13 +33,20 @@ def enter(page: str) -> None:
         st.session_state["visit"] = st.session_state.get("visit", 0) + 1
 
 
-def carry_over(keys: Iterable[str]) -> None:
-    """Before widgets are drawn: give those of a newly opened page the values they had; the URL goes first."""
+def carry_over(keys: Iterable[str], defaults: Mapping[str, object] = MappingProxyType({})) -> None:
+    """Before widgets are drawn: give those of a newly opened page the values they had; the URL goes first.
+
+    Of the keys that have a default here, others than the default go into the URL as well.
+    """
     kept = st.session_state.get("kept", {})
     for key in keys:
         value, visit = kept.get(key, (None, None))
         if value is not None and visit != st.session_state.get("visit") and key not in st.query_params:
             st.session_state[key] = value
+            if key in defaults and value != defaults[key]:
+                # Streamlit puts it into the URL by itself, but the next `put_in_link` would write a link without it.
+                with suppress(StreamlitAPIException):  # bound already
+                    st.query_params[key] = f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def keep(keys: Iterable[str]) -> None:

@@ -29,7 +29,15 @@ EPSILONS = tuple(
 )
 AGGREGATES = ("sum", "mean", "max", "sum_of_logs")  # as in idecode_core.calibration, which is slow to import
 P_KINDS = ("conservative", "smoothed")
-KEYS = ("detector", "n", "epsilon", "aggregate", "p", "seed")
+DEFAULTS = {
+    "detector": DEFAULT_DETECTOR,
+    "n": DEFAULT_N,
+    "epsilon": DEFAULT_EPSILON,
+    "aggregate": AGGREGATES[0],
+    "p": P_KINDS[0],
+    "seed": 0,
+}
+KEYS = tuple(DEFAULTS)
 
 Live = Mapping[str, Sequence[str]]
 """Name of a setting -> keys of the fragments that a change of it reruns, in place of the whole page."""
@@ -56,7 +64,7 @@ def sidebar(live: Live | None = None) -> Settings:
     """
     _enter_by_app()
     st.session_state["page_complete"], st.session_state["unfinished"] = False, ()
-    carry_over(KEYS)
+    carry_over(KEYS, DEFAULTS)
     live = live or {}
     configs = get_configs()
     if st.session_state.get("detector", next(iter(configs))) not in configs:
