@@ -10,6 +10,8 @@ from idecode_core.draws import content_key
 from idecode_core.sounds import Sound, read_sound
 from ui.samples import PICTURE, THUMBNAIL, Sample, smaller
 
+RATE, COLUMNS = 16_000, 128
+
 
 def sound_sample(name: str, data: bytes, *, address: str = "", truth: str = "") -> Sample:
     """Check and hash a sound file; an InputError says in one sentence why it cannot be used."""
@@ -29,12 +31,13 @@ def sound_sample(name: str, data: bytes, *, address: str = "", truth: str = "") 
 
 
 def picture(sound: Sound) -> NDArray[np.uint8]:
-    """The spectrogram, standardised by itself: any detector may look at the sound later."""
+    """The spectrogram of the whole sound at about COLUMNS x 64 pixels, standardised by itself: any detector may look later."""
     from idecode_core.features import LogMel
     from idecode_core.spectrogram_picture import spectrogram_picture
 
-    features = LogMel(16_000)
-    decibels = features.padded(features.decibels(sound.at(features.sample_rate).samples))
+    samples = sound.at(RATE).samples
+    features = LogMel(RATE, fft=1024, hop=max(64, len(samples) // COLUMNS))
+    decibels = features.decibels(samples)
     spread = float(decibels.std()) or 1.0
     return spectrogram_picture(((decibels - decibels.mean()) / spread)[None])
 

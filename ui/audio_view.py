@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from idecode_core.scoring import Variant
 
 MAX_BLOCK_SCORES = 64
+PLAYER = 220  # pixels
 
 
 def show_sample(sample: Sample) -> None:
     """A small picture and a player, beside the verdict."""
     from idecode_core.listening import wav_bytes
 
-    with st.container(width=230, gap="small"):
-        st.image(sample.picture, width=120, caption=sample.name)
-        sound = sample.decode()
+    sound = sample.decode()
+    with st.container(width=PLAYER, gap="small"):
+        st.image(sample.picture, width=PLAYER, alt=f"Spectrogram of {sample.name}")
         st.audio(wav_bytes(sound.samples, sound.sample_rate), format="audio/wav")
 
 

@@ -8,7 +8,7 @@ from idecode_core.plots.style import CALIBRATION, ID, OOD, faded, finish
 
 COLUMNS = 800  # more could not be told apart on a screen
 HIDDEN = "#8C8C8C"
-HERTZ_TICKS = (125, 250, 500, 1000, 2000, 4000, 8000, 16000)
+HERTZ_TICKS = (250, 500, 1000, 2000, 4000, 8000, 16000)
 
 
 def waveform(samples: NDArray[np.floating], sample_rate: int, height: int = 130) -> go.Figure:
@@ -71,9 +71,12 @@ def spectrogram(
     finish(figure, "Seconds", "Frequency (Hz)", height)
     ticks = [tick for tick in HERTZ_TICKS if hertz[0] <= tick <= hertz[-1]]
     figure.update_yaxes(
-        tickvals=np.interp(ticks, hertz, places), ticktext=[f"{tick:,}" for tick in ticks], showgrid=False
+        tickvals=np.interp(ticks, hertz, places),
+        ticktext=[f"{tick:,}" for tick in ticks],
+        showgrid=False,
+        range=[-0.5, len(hertz) - 0.5],
     )
-    figure.update_xaxes(showgrid=False, range=[0, decibels.shape[1] * seconds_per_frame])
+    figure.update_xaxes(showgrid=False, range=[0, shown.shape[1] * width * seconds_per_frame])
     figure.update_layout(plot_bgcolor=HIDDEN if hidden is not None else "rgba(0,0,0,0)", margin_t=8)
     return figure
 
