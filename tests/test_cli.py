@@ -8,14 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 from PIL import Image
 from sklearn.datasets import load_sample_image
 from small import random_images
+from test_audio_scoring import make_scorer, sounds
 
 from idecode_core import recipes
-from idecode_core.checkpoint import CHECKPOINTS, load_detector, scorer_hash
+from idecode_core.checkpoint import CHECKPOINTS, load_detector, save_detector, scorer_hash
 from idecode_core.cli import main
 from idecode_core.data import load_images
+from idecode_core.detector import Detector
 from idecode_core.evaluation import ScoreSet, write_scores
 from idecode_core.models import ModelConfig
 from idecode_core.recipes import get_recipe
@@ -362,3 +365,23 @@ def test_data_fetch_refuses_unknown_names_before_anything_is_downloaded(run, tmp
     assert status == 2
     assert "'imagenet' can be fetched" in err
     assert not (tmp_path / "d").exists()
+
+
+def test_sounds_go_through_the_same_commands(run, tmp_path):
+    clips = sounds((1.0,) * 12)
+    (tmp_path / "clips").mkdir()
+    for i, clip in enumerate(clips):
+        soundfile.write(tmp_path / "clips" / f"{i:02}.wav", clip.samples, clip.sample_rate)
+    save_detector(Detector.calibrate("noises", make_scorer(), clips[:9], n_max=2), tmp_path / "noises")
+    (tmp_path / "picture.wav").write_bytes(b"no sound")
+    status, out, err = run(
+        "detect", "clips/11.wav", "picture.wav", "-d", "noises", "--n", 2, "--json", "--epsilon", 0.5
+    )
+    assert status == 2
+    line = json.loads(out)
+    assert line["file"] == "clips/11.wav"
+    assert 0.1 <= line["p_value"] <= 1
+    assert "picture.wav" in err
+    status, _, err = run("calibrate", "clips", "-d", "noises", "--n-max", 3, "--out", "again")
+    assert status == 0, err
+    assert load_detector("again", "cpu").calibration.score_vectors.shape == (12, 3)
