@@ -4,6 +4,7 @@ Models are shared by all visitors and only read. Nothing that a visitor uploads 
 torch is imported on first need, so that a page can paint before.
 """
 
+import gc
 import json
 import os
 import sys
@@ -63,7 +64,12 @@ def get_detector(folder: str | Path) -> "Detector":
 def _load_detector(folder: str, stamp: tuple[int, ...]) -> "Detector":
     from idecode_core.checkpoint import load_detector
 
-    return load_detector(folder)
+    detector = load_detector(folder)
+    # Streamlit collects garbage after every run. torch's many objects stay for good: without them in view, a collection
+    # takes a few milliseconds in place of a hundred and more, which a visitor would feel at every move of a slider.
+    gc.collect()
+    gc.freeze()
+    return detector
 
 
 def device_name() -> str | None:
