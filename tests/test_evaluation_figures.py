@@ -118,6 +118,13 @@ def test_the_paper_stands_beside_ours_where_it_has_a_number():
     assert list(printed[0].x) == [93.81]
 
 
+def test_methods_that_hardly_differ_are_not_drawn_far_apart():
+    twins = [ScoreSet("a", "A", True, KNOWN.score_vectors), ScoreSet("b", "B", True, KNOWN.score_vectors)]
+    low, high = figures.methods_side_by_side(side_by_side(CAL, KNOWN, twins, 5), "auroc").layout.xaxis.range
+    assert high - low == pytest.approx(4.0)
+    assert low < 50 < high  # a set against itself has AUROC 50
+
+
 def test_each_group_s_bars_add_up_to_one_even_with_scores_far_out():
     scores = np.r_[RNG.exponential(size=500), 1e6]
     made = figures.score_histograms([figures.Group("one", scores, ID), figures.Group("two", scores * 2, OOD)])

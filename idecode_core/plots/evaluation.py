@@ -21,6 +21,7 @@ Metric = Literal["auroc", "tnr"]
 TITLES = {"auroc": "AUROC", "tnr": "TNR at 90% TPR"}
 DASHES = ("dot", "dash", "dashdot", "longdash", "longdashdot")
 SYMBOLS = {"base score": "line-ns-open", "ICAD": "circle-open", "iDECODe": "circle"}
+NARROW = 4.0  # percent
 SIZES = {"base score": 19, "ICAD": 14, "iDECODe": 7}  # all three are seen where they coincide
 
 
@@ -134,7 +135,11 @@ def methods_side_by_side(rows: Sequence[Row], metric: Metric, height: int = 420)
                 hovertemplate="the paper's %{customdata[0]}, %{y}: %{x:.1f}<extra></extra>",
             )
         )
-    layout = {"yaxis": {"categoryorder": "array", "categoryarray": labels[::-1]}}
+    layout: dict[str, Any] = {"yaxis": {"categoryorder": "array", "categoryarray": labels[::-1]}}
+    seen = [100 * _of(row, metric).mean for row in rows] + [number.mean for _, number in theirs]
+    if max(seen) - min(seen) < NARROW:  # a close-up would make nothing of a difference look like much
+        middle = (max(seen) + min(seen)) / 2
+        layout["xaxis"] = {"range": [middle - NARROW / 2, middle + NARROW / 2]}
     return finish(figure, f"{TITLES[metric]}, percent", "OOD set", height, layout)
 
 
