@@ -10,6 +10,7 @@ from idecode_core.evaluation import ScoreSet
 from idecode_core.guarantee import law_bands, p_value_histogram, study
 from idecode_core.plots import evaluation as figures
 from idecode_core.plots import guarantee as guarantees
+from idecode_core.plots import score_histograms as histograms
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded
 from idecode_core.side_by_side import curve, evaluate_sets, growth, scores_by_run, side_by_side
 
@@ -66,8 +67,8 @@ ALL = {
         side_by_side(CAL, KNOWN, STRANGE, 5, dataset="cifar10", transforms="projective"), "tnr"
     ),
     "growth": growth_figure,
-    "histograms": lambda: figures.score_histograms(
-        figures.groups_of(CAL.scores(3), CAL.scores(3), "SVHN", CAL.scores(3)), 4.0, "here"
+    "histograms": lambda: histograms.score_histograms(
+        histograms.groups_of(CAL.scores(3), CAL.scores(3), "SVHN", CAL.scores(3)), 4.0, "here"
     ),
     "rates": rates_figure,
     "law": lambda: guarantees.rate_law(FalseDetectionLaw(100, 0.1)),
@@ -127,18 +128,20 @@ def test_methods_that_hardly_differ_are_not_drawn_far_apart():
 
 def test_each_group_s_bars_add_up_to_one_even_with_scores_far_out():
     scores = np.r_[RNG.exponential(size=500), 1e6]
-    made = figures.score_histograms([figures.Group("one", scores, ID), figures.Group("two", scores * 2, OOD)])
+    made = histograms.score_histograms(
+        [histograms.Group("one", scores, ID), histograms.Group("two", scores * 2, OOD)]
+    )
     for trace in made.data:
         assert sum(trace.y) == pytest.approx(1.0)
 
 
 def test_scores_with_a_long_tail_are_spaced_by_ratio_and_zeros_are_kept():
     scores = np.r_[np.zeros(1), 10 ** RNG.uniform(-6, 1, size=2000)]
-    edges, by_ratio = figures.bin_edges(scores)
+    edges, by_ratio = histograms.bin_edges(scores)
     assert by_ratio
     ratios = edges[1:] / edges[:-1]
     np.testing.assert_allclose(ratios, ratios[0])
-    made = figures.score_histograms([figures.Group("one", scores, ID)], threshold=0.0)
+    made = histograms.score_histograms([histograms.Group("one", scores, ID)], threshold=0.0)
     assert sum(made.data[0].y) == pytest.approx(1.0)
     assert "log scale" in made.layout.xaxis.title.text
 
@@ -154,7 +157,7 @@ def test_calibration_is_an_outline_and_its_shares_add_up_to_one():
 
 
 def test_equal_scores_can_be_drawn():
-    made = figures.score_histograms([figures.Group("one", np.full(10, 3.0), ID)], threshold=np.inf)
+    made = histograms.score_histograms([histograms.Group("one", np.full(10, 3.0), ID)], threshold=np.inf)
     assert sum(made.data[0].y) == pytest.approx(1.0)
 
 

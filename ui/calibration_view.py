@@ -71,7 +71,7 @@ def result(
 
 
 def overlay(own: "Calibration", detector: "Detector", n: int, settings: Settings) -> tuple[Any, str]:
-    from idecode_core.plots.evaluation import Group, score_histograms
+    from idecode_core.plots.score_histograms import Group, score_histograms
     from idecode_core.plots.style import CALIBRATION, ID
 
     groups = [

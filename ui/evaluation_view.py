@@ -74,7 +74,7 @@ def headline(source: Source, rows: list[Any], selected: str, n: int, settings: S
 
     row = next(row for row in rows if row.label == selected and row.method == "iDECODe")
     text = (
-        f"**{escape(selected)}:** keeping 90% of what belongs, n = {n} transforms detect **{row.tnr.mean:.1%}** of what does "
+        f"**{escape(selected[0].upper() + selected[1:])}:** keeping 90% of what belongs, n = {n} transforms detect **{row.tnr.mean:.1%}** of what does "
         f"not (AUROC **{100 * row.auroc.mean:.1f}**)."
     )
     if source.calibration is not None:
@@ -149,7 +149,7 @@ def scores_view(
 ) -> tuple[Any, str]:
     from idecode_core.calibration import aggregate_scores
     from idecode_core.evaluation import runs
-    from idecode_core.plots.evaluation import groups_of, score_histograms
+    from idecode_core.plots.score_histograms import groups_of, score_histograms
 
     ood_set = next(score_set for score_set in source.ood_sets if score_set.label == selected)
     known, strange = (

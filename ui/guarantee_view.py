@@ -126,7 +126,8 @@ def rates(promise: "Promise", found: "Study | None", top: float) -> tuple[Any, s
     if found is not None:
         caption += (
             f" Boxes: {len(found.resampled)} sets of k drawn with replacement from the calibration inputs (whiskers 5% to "
-            "95%). Blue: k of these inputs taken once, on the iD test set."
+            "95%). Blue: k of these inputs taken once. All use "
+            f"one test set of {len(found.p_values):,}, so its chance deviations move them together."
         )
     st.plotly_chart(figure, key="g_rates", config=CHART, alt=caption)
     st.caption(caption)

@@ -88,30 +88,37 @@ def _read(name: str, data: bytes) -> "FloatArray | str":
 def own_files(config: dict[str, Any]) -> Source | None:
     """Two sets of files, scored with the detector of the sidebar."""
     modality = str(config.get("modality", "image"))
-    left, right = st.columns(2, gap="large")
-    with left:
-        known = bring_files("Files that belong (iD)", "evaluate_id", modality, compact=True)
-    with right:
-        strange = bring_files("Files that do not (OOD)", "evaluate_ood", modality, compact=True)
+    done = st.session_state.get(
+        "evaluate_scored"
+    )  # what was scored last; the uploaders then make room for the result
+    with st.expander("Your files", expanded=done is None, icon=":material/folder_open:"):
+        left, right = st.columns(2, gap="large")
+        with left:
+            known = bring_files("Files that belong (iD)", "evaluate_id", modality, compact=True)
+        with right:
+            strange = bring_files("Files that do not (OOD)", "evaluate_ood", modality, compact=True)
     if not known or not strange:
         st.info(
             "Bring files of both kinds, loose or zipped, then have them scored.",
             icon=":material/upload_file:",
         )
         return None
-    seed = current().seed
-    wanted = (config["folder"], config.get("scorer_sha256"), seed, content_key(known), content_key(strange))
-    if st.session_state.get("evaluate_scored") != wanted:
-        total = len(known) + len(strange)
-        if not st.button(f"Score {total:,} files", type="primary", icon=":material/play_arrow:"):
-            return None
     from idecode_core.evaluation import ScoreSet
     from ui.scores import score_vectors
 
+    seed = current().seed
+    wanted = (config["folder"], config.get("scorer_sha256"), seed, content_key(known), content_key(strange))
+    if done != wanted:
+        total = len(known) + len(strange)
+        if not st.button(f"Score {total:,} files", type="primary", icon=":material/play_arrow:"):
+            return None
+        for samples in (known, strange):
+            score_vectors(get_detector(config["folder"]), samples, seed)
+        st.session_state["evaluate_scored"] = wanted
+        st.rerun()
     detector = get_detector(config["folder"])
     id_vectors = score_vectors(detector, known, seed)
     ood_vectors = score_vectors(detector, strange, seed)
-    st.session_state["evaluate_scored"] = wanted
     return Source(
         f"own:{wanted}",
         False,

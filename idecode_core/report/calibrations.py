@@ -73,7 +73,7 @@ def calibration_notebook(
             f"""\
 from idecode_core.calibration import Calibration
 from idecode_core.exchangeability import compare
-from idecode_core.plots.evaluation import Group, score_histograms
+from idecode_core.plots.score_histograms import Group, score_histograms
 from idecode_core.plots.style import CALIBRATION, ID
 
 n, aggregate = {n}, {aggregate!r}
