@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from idecode_core.errors import SettingError
-from idecode_core.models import ModelConfig
+from idecode_core.models import ModelConfig, pretrained
 from idecode_core.transforms import Projective, Rotations, SmallAffine, TransformSet
 
 
@@ -114,13 +114,23 @@ _fashion = Recipe(
 _cifar10_rotations = Recipe(
     name="cifar10-rotations",
     dataset="cifar10",
-    model=ModelConfig("compact", outputs=4, widths=(32, 128, 256)),
+    model=ModelConfig("compact", outputs=4, widths=(64, 256, 256)),
     transforms=Rotations(per_draw="all"),
     base_ncm="cross_entropy",
     task="transform_class",
-    epochs=18,
+    epochs=22,
     crop=3,
     ema=0.998,
+)
+_cifar10_pretrained = replace(
+    _cifar10_rotations,
+    name="cifar10-rotations-pretrained",
+    model=ModelConfig("efficientnet-lite0", outputs=4, mean=pretrained.MEAN, std=pretrained.STD),
+    epochs=3,
+    size=64,  # at 32 px its five strides leave a single position
+    crop=6,
+    learning_rate=0.02,
+    weight_decay=1e-5,
 )
 _cifar10_projective = replace(
     _cifar10_rotations,
@@ -129,8 +139,10 @@ _cifar10_projective = replace(
     transforms=Projective(),
     base_ncm="parameter_error",
     task="transform_parameters",
-    epochs=6,
-    learning_rate=0.02,
+    epochs=16,
+    optimizer="adam",  # the regression diverges under SGD at rates that learn anything
+    learning_rate=2e-3,
+    weight_decay=0.0,
 )
 _cifar10_invariance = Recipe(
     name="cifar10-invariance",
@@ -151,6 +163,7 @@ RECIPES: dict[str, Recipe] = {
         _fashion,
         replace(_fashion, name="fashion-quick", dataset="fashionmini", epochs=8),
         _cifar10_rotations,
+        _cifar10_pretrained,
         _cifar10_projective,
         _cifar10_invariance,
         _paper_projective,

@@ -21,6 +21,7 @@ from idecode_core.files import write_npz, write_text
 from idecode_core.images import Preprocessing
 from idecode_core.models import Equivariant, blank_model
 from idecode_core.models.backbones import Compact
+from idecode_core.models.pretrained import EfficientNetLite0
 from idecode_core.recipes import Recipe
 from idecode_core.run_state import load_state, load_weights, save_state, save_weights
 from idecode_core.tasks import Task, augment
@@ -233,11 +234,14 @@ def train(
 
 
 def initialise(recipe: Recipe, proper: Images) -> Equivariant:
-    """M with the recipe's seed; the compact backbone's stem is whitened on images of the proper training set."""
+    """M with the recipe's seed; a pretrained backbone gets its weights, the compact one's stem is whitened on images
+    of the proper training set."""
     with torch.random.fork_rng():
         torch.manual_seed(recipe.seed)
         model = Equivariant(recipe.model).to(proper.device)
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if isinstance(model.backbone, EfficientNetLite0):
+        model.backbone.load_imagenet()
     if isinstance(model.backbone, Compact):
         model.backbone.whiten(model.normalise(proper.batch(np.arange(min(5000, len(proper.x))))[0]))
     return model

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from idecode_core.errors import SettingError
 from idecode_core.models.backbones import Compact, ResNet, WideResNet
+from idecode_core.models.pretrained import EfficientNetLite0
 
 LOG_VARIANCE_SCALE = 1000.0  # AVT divides the log-variance head by this
 
@@ -20,7 +21,7 @@ LOG_VARIANCE_SCALE = 1000.0  # AVT divides the log-variance head by this
 class ModelConfig:
     """Everything needed to rebuild M; saved with its weights."""
 
-    backbone: Literal["resnet34", "resnet18", "wrn-40-2", "compact"]
+    backbone: Literal["resnet34", "resnet18", "wrn-40-2", "compact", "efficientnet-lite0"]
     outputs: int
     pair: bool = False
     """Decode from the features of (x, g(x)), as AVT does, or of g(x) alone."""
@@ -34,7 +35,7 @@ class ModelConfig:
     std: tuple[float, ...] = (0.247, 0.2435, 0.2616)
 
 
-def build_backbone(config: ModelConfig) -> ResNet | WideResNet | Compact:
+def build_backbone(config: ModelConfig) -> ResNet | WideResNet | Compact | EfficientNetLite0:
     if config.backbone == "resnet34":
         return ResNet((3, 4, 6, 3))
     if config.backbone == "resnet18":
@@ -43,8 +44,11 @@ def build_backbone(config: ModelConfig) -> ResNet | WideResNet | Compact:
         return WideResNet(40, 2)
     if config.backbone == "compact":
         return Compact(config.widths)
+    if config.backbone == "efficientnet-lite0":
+        return EfficientNetLite0()
     raise SettingError(
-        f"Unknown backbone {config.backbone!r}: expected resnet34, resnet18, wrn-40-2 or compact; correct the config."
+        f"Unknown backbone {config.backbone!r}: expected resnet34, resnet18, wrn-40-2, compact or efficientnet-lite0; "
+        "correct the config."
     )
 
 

