@@ -55,8 +55,8 @@ class AudioScorer:
     modality: str = "audio"
 
     def __post_init__(self) -> None:
-        if self.base_ncm not in BASE_NCMS or BASE_NCMS[self.base_ncm].against != "x":
-            known = [name for name, ncm in BASE_NCMS.items() if ncm.against == "x"]
+        known = [name for name, ncm in BASE_NCMS.items() if ncm.against == "x" and not ncm.familiarity]
+        if self.base_ncm not in known:
             raise SettingError(
                 f"No base NCM for sounds is called {self.base_ncm!r}; expected one of {', '.join(known)}."
             )

@@ -2,6 +2,7 @@
 
 Each takes the model's predictions on the variants g(x), (batch, m, outputs), and what they are held against:
 either the transform that was applied (g' answers g) or the prediction on x itself (g' is the identity, Eq. 3).
+Some also take off how familiar g(x) looks to M, which is ours, not the paper's (docs/familiarity.md).
 """
 
 from collections.abc import Callable
@@ -12,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy as torch_cross_entropy
 from torch.nn.functional import log_softmax, softmax
+
+LEAST_ACTIVATION = 1e-6  # of a network that sees nothing at all
 
 
 def parameter_error(prediction: Tensor, target: Tensor) -> Tensor:
@@ -62,19 +65,36 @@ def label_cross_entropy(prediction: Tensor, reference: Tensor) -> Tensor:
     return cross_entropy(prediction, label)
 
 
+def familiarity(features: Tensor) -> Tensor:
+    """log of the mean activation: how much of what M has learned to look for it finds. (..., d) -> (...).
+
+    A logarithm, so that a network whose features are all twice as large has the same differences.
+    """
+    return features.mean(dim=-1).clamp_min(LEAST_ACTIVATION).log()
+
+
 @dataclass(frozen=True)
 class BaseNCM:
-    """A loss L and what M(g(x)) is held against."""
+    """A loss L, what M(g(x)) is held against, and how much the familiarity of g(x) counts against strangeness."""
 
     loss: Callable[[Tensor, Tensor], Tensor]
     against: Literal["g", "x"]
+    familiarity: float = 0.0
 
-    def __call__(self, prediction: Tensor, reference: Tensor | None, target: Tensor) -> Tensor:
-        """(batch, m, outputs), (batch, outputs) or None, targets (batch, m, ...) -> scores (batch, m)."""
+    def __call__(
+        self, prediction: Tensor, reference: Tensor | None, target: Tensor, features: Tensor | None = None
+    ) -> Tensor:
+        """Predictions (batch, m, outputs), M(x) (batch, outputs) or None, targets (batch, m, ...) and M's features of
+        g(x) (batch, m, d), which only familiarity needs -> scores (batch, m)."""
         if self.against == "g":
-            return self.loss(prediction, target.to(prediction.device))
-        assert reference is not None
-        return self.loss(prediction, reference)
+            error = self.loss(prediction, target.to(prediction.device))
+        else:
+            assert reference is not None
+            error = self.loss(prediction, reference)
+        if not self.familiarity:
+            return error
+        assert features is not None
+        return error - self.familiarity * familiarity(features)
 
 
 BASE_NCMS: dict[str, BaseNCM] = {
@@ -85,6 +105,8 @@ BASE_NCMS: dict[str, BaseNCM] = {
     "argmax_disagreement": BaseNCM(argmax_disagreement, "x"),
     "soft_disagreement": BaseNCM(soft_disagreement, "x"),
     "label_cross_entropy": BaseNCM(label_cross_entropy, "x"),
+    "cross_entropy_and_familiarity": BaseNCM(cross_entropy, "g", familiarity=4.0),
+    "label_cross_entropy_and_familiarity": BaseNCM(label_cross_entropy, "x", familiarity=2.0),
 }
 
 

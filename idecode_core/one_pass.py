@@ -80,10 +80,11 @@ def base_scores(
 ) -> dict[str, NDArray[np.float64]]:
     """A(X_tr, x; g) (Eq. 2) under several base NCMs: x (batch, 3, h, w), parameters (batch, m, ...) -> (batch, m)."""
     with torch.inference_mode():
-        prediction, reference = scorer.predict(x, scorer.transforms.apply(x, parameters))
+        prediction, reference, features = scorer.predict(x, scorer.transforms.apply(x, parameters))
         if reference is None and any(BASE_NCMS[name].against == "x" for name in base_ncms):
             reference = scorer.model.decode(None, scorer.model.encode(x)[:, None])[:, 0]
         target = scorer.transforms.target(parameters)
         return {
-            name: BASE_NCMS[name](prediction, reference, target).double().cpu().numpy() for name in base_ncms
+            name: BASE_NCMS[name](prediction, reference, target, features).double().cpu().numpy()
+            for name in base_ncms
         }

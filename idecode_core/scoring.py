@@ -167,19 +167,22 @@ class ImageScorer:
     def base_scores(self, x: Tensor, parameters: Tensor) -> NDArray[np.float64]:
         """A(X_tr, x; g) for each drawn g (Eq. 2): x (batch, 3, h, w), parameters (batch, m, ...) -> (batch, m)."""
         with torch.inference_mode():
-            prediction, reference = self.predict(x, self.transforms.apply(x, parameters))
-            scores = BASE_NCMS[self.base_ncm](prediction, reference, self.transforms.target(parameters))
+            prediction, reference, features = self.predict(x, self.transforms.apply(x, parameters))
+            scores = BASE_NCMS[self.base_ncm](
+                prediction, reference, self.transforms.target(parameters), features
+            )
         return scores.double().cpu().numpy()
 
-    def predict(self, x: Tensor, gx: Tensor) -> tuple[Tensor, Tensor | None]:
-        """M(g(x)) (batch, m, outputs) and, where the model or the NCM asks for it, M(x) (batch, outputs)."""
+    def predict(self, x: Tensor, gx: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        """M(g(x)) (batch, m, outputs), M(x) (batch, outputs) where the model or the NCM asks for it, and M's features
+        of g(x) (batch, m, d)."""
         z = reference = None
         if self.model.config.pair or BASE_NCMS[self.base_ncm].against == "x":
             z = self.model.encode(x)  # once, for all m variants
             reference = self.model.decode(z, z[:, None])[:, 0]
         pieces = [self.model.encode(piece) for piece in gx.flatten(0, 1).split(VARIANTS_PER_BATCH)]
         z_g = torch.cat(pieces).unflatten(0, gx.shape[:2])  # (batch, m, d)
-        return self.model.decode(z, z_g), reference
+        return self.model.decode(z, z_g), reference, z_g
 
     def describe(self, parameters: Tensor) -> list[str]:
         return self.transforms.describe(parameters)
@@ -191,7 +194,7 @@ class ImageScorer:
         x = self.tensor([pixels])
         with torch.inference_mode():
             gx = self.transforms.apply(x, drawn)
-            prediction, _ = self.predict(x, gx)
+            prediction, _, _ = self.predict(x, gx)
         scores = self.base_scores(x, drawn)[0]
         images = (gx[0].clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
         answers = self.answers(prediction[0].cpu())

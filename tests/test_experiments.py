@@ -12,7 +12,7 @@ from idecode_core.cards import write_card
 from idecode_core.checkpoint import read_config, save_detector
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, IdecodeError, SettingError
-from idecode_core.evaluation import ScoreSet, write_scores
+from idecode_core.evaluation import ScoreSet, read_scores, write_scores
 from idecode_core.experiments.false_detections import observed_band, sampled_rates
 from idecode_core.experiments.reproduce import EXPERIMENTS, possible, reproduce
 from idecode_core.experiments.results import Section, beside_the_paper, write_section
@@ -59,9 +59,12 @@ def write_detector(root: Path, name: str, scorer: Scorer, id_name: str = "cifar1
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoints")
-    rotations = tiny_scorer(Rotations("all"), "cross_entropy", 4)
+    rotations = tiny_scorer(Rotations("all"), "cross_entropy_and_familiarity", 4)
     classifier = tiny_scorer(SmallAffine(), "invariance", 10, tuple("abcdefghij"))
     write_detector(folder, "cifar10-rotations", rotations)
+    identity = read_config(folder / "cifar10-rotations")["scorer_sha256"]
+    for score_set in read_scores(folder / "cifar10-rotations"):
+        write_scores(folder / "cifar10-rotations" / "plain", score_set, identity)
     write_detector(folder, "cifar10-projective", tiny_scorer(Projective(), "parameter_error", 8))
     write_detector(folder, "cifar10-invariance", classifier)
     references = (np.random.default_rng(0).random((20, 2)),) * 2

@@ -12,6 +12,7 @@ from idecode_core.ncm import (
     BASE_NCMS,
     argmax_disagreement,
     cross_entropy,
+    familiarity,
     invariance,
     kl_divergence,
     label_cross_entropy,
@@ -72,6 +73,23 @@ def test_softmax_baseline_is_one_minus_the_largest_probability():
     np.testing.assert_allclose(softmax_baseline(t(REFERENCE)), 1 - P.max(axis=-1))
 
 
+def test_familiarity_is_the_log_of_the_mean_activation():
+    features = np.random.default_rng(3).gamma(1.0, size=(2, 3, 7))
+    np.testing.assert_allclose(familiarity(t(features)), np.log(features.sum(axis=-1) / 7))
+    assert torch.isfinite(familiarity(torch.zeros(2, 5))).all()  # a network that sees nothing is no error
+
+
+@pytest.mark.parametrize("name", [name for name, ncm in BASE_NCMS.items() if ncm.familiarity])
+def test_what_looks_familiar_scores_lower_by_a_part_that_the_networks_scale_cannot_change(name):
+    ncm = BASE_NCMS[name]
+    answers, reference, target = torch.zeros(1, 2, 4), torch.zeros(1, 4), torch.zeros(1, 2, dtype=torch.int64)
+    features = torch.tensor([[[1.0, 2.0], [3.0, 6.0]]])  # the second looks three times as familiar
+    scores = ncm(answers, reference, target, features)[0]
+    assert (scores[0] - scores[1]).item() == pytest.approx(ncm.familiarity * math.log(3), rel=1e-5)
+    louder = ncm(answers, reference, target, 10 * features)[0]
+    assert (louder[0] - louder[1]).item() == pytest.approx((scores[0] - scores[1]).item(), rel=1e-4)
+
+
 @pytest.mark.parametrize("name", BASE_NCMS)
 def test_a_perfect_prediction_scores_lowest(name):
     """Larger is stranger: the right answer, given surely, beats every other answer."""
@@ -80,7 +98,7 @@ def test_a_perfect_prediction_scores_lowest(name):
     target = torch.zeros(1, 4, dtype=torch.int64)
     if name == "parameter_error":
         target = torch.tensor([20.0, 0, 0, 0]).expand(1, 4, 4)
-    scores = ncm(answers, torch.tensor([[20.0, 0, 0, 0]]), target)[0]
+    scores = ncm(answers, torch.tensor([[20.0, 0, 0, 0]]), target, torch.ones(1, 4, 6))[0]
     assert scores.argmin() == 0
     assert (scores[1:] > scores[0]).all()
 
@@ -88,6 +106,9 @@ def test_a_perfect_prediction_scores_lowest(name):
 @pytest.mark.parametrize("name", BASE_NCMS)
 def test_targets_follow_the_prediction_to_its_device(name):
     target = torch.zeros(2, 3, 4) if name == "parameter_error" else torch.zeros(2, 3, dtype=torch.int64)
-    scores = BASE_NCMS[name](torch.empty(2, 3, 4, device="meta"), torch.empty(2, 4, device="meta"), target)
+    features = torch.empty(2, 3, 6, device="meta")
+    scores = BASE_NCMS[name](
+        torch.empty(2, 3, 4, device="meta"), torch.empty(2, 4, device="meta"), target, features
+    )
     assert scores.device.type == "meta"
     assert scores.shape == (2, 3)

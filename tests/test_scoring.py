@@ -18,6 +18,7 @@ from idecode_core.transforms import Projective, Rotations, SmallAffine
 
 SCORERS = {
     "rotations": lambda: small_scorer(Rotations()),
+    "rotations, familiarity": lambda: small_scorer(Rotations(), "cross_entropy_and_familiarity"),
     "rotations, all": lambda: small_scorer(Rotations(per_draw="all"), pair=True),
     "projective": lambda: small_scorer(Projective(), "parameter_error", outputs=8, pair=True),
     "invariance": lambda: small_scorer(SmallAffine(), "invariance", outputs=10),
@@ -129,6 +130,9 @@ def test_scores_equal_a_plain_loop_over_points_and_draws(scorer):
                 reference = model.decode(z, z[:, None])[0, 0].double().numpy()
             if scorer.base_ncm == "cross_entropy":
                 scores.append(-log_softmax(prediction)[target[0, j]])
+            elif scorer.base_ncm == "cross_entropy_and_familiarity":
+                activation = np.log(np.mean(z_g[0].double().numpy()))
+                scores.append(-log_softmax(prediction)[target[0, j]] - 4 * activation)
             elif scorer.base_ncm == "parameter_error":
                 scores.append(np.mean((prediction - target[0, j].numpy()) ** 2))
             else:
@@ -205,6 +209,7 @@ def test_nothing_of_a_scorer_is_stuck_on_the_cpu(per_draw):
     """A whole forward pass on the meta device, where mixing devices raises."""
     for transforms, ncm, outputs in (
         (Rotations(per_draw=per_draw), "cross_entropy", 4),
+        (Rotations(per_draw=per_draw), "cross_entropy_and_familiarity", 4),
         (Projective(), "parameter_error", 8),
         (SmallAffine(), "invariance", 10),
     ):
@@ -213,8 +218,8 @@ def test_nothing_of_a_scorer_is_stuck_on_the_cpu(per_draw):
         parameters = transforms.sample(content_keys(IMAGES[:2], 0), 3)
         x = torch.empty(2, 3, SIZE, SIZE, device="meta")
         with torch.inference_mode():
-            prediction, reference = scorer.predict(x, transforms.apply(x, parameters))
-            scores = BASE_NCMS[ncm](prediction, reference, transforms.target(parameters))
+            prediction, reference, features = scorer.predict(x, transforms.apply(x, parameters))
+            scores = BASE_NCMS[ncm](prediction, reference, transforms.target(parameters), features)
         assert scores.device.type == "meta"
         assert scores.shape == (2, 3 * transforms.variants)
 

@@ -39,6 +39,9 @@ def score_sets(
     data_root: DataRoot = None,
     id_points: Annotated[int, typer.Option(min=1, help="At most this many iD test points.")] = 1200,
     ood_points: Annotated[int, typer.Option(min=1, help="At most this many points of each OOD set.")] = 400,
+    without_familiarity: Annotated[
+        bool, typer.Option(help="Also store scores of the base NCM less familiarity, to compare.")
+    ] = False,
 ) -> None:
     """Score the test sets with a detector and store the score vectors, 100 draws a point, beside it.
 
@@ -50,6 +53,7 @@ def score_sets(
     """
     from idecode_core.cards import write_card
     from idecode_core.checkpoint import read_config
+    from idecode_core.experiments.familiarity import score_without_familiarity
     from idecode_core.experiments.scores import score_test_sets
     from idecode_core.experiments.softmax import store_softmax_scores
     from idecode_core.training_finish import read_training
@@ -80,5 +84,7 @@ def score_sets(
         )
     if config["scorer"].get("classes"):
         store_softmax_scores(folder, dataset, data_root=data_root, id_points=id_points, ood_points=ood_points)
+    if without_familiarity:
+        score_without_familiarity(folder, dataset, data_root=data_root)
     write_card(folder)
     typer.echo(f"{folder}: scores of {', '.join(score_set.name for score_set in found)} are stored.")

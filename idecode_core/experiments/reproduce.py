@@ -7,6 +7,7 @@ from idecode_core.errors import SettingError
 from idecode_core.experiments.audio import audio
 from idecode_core.experiments.curves import auroc_vs_n, tnr_vs_n
 from idecode_core.experiments.false_detections import fdr
+from idecode_core.experiments.familiarity import familiarity
 from idecode_core.experiments.results import Section, write_section
 from idecode_core.experiments.softmax import sbp
 from idecode_core.experiments.tables import fashion, merged, svhn, table1, transform_sets
@@ -17,6 +18,7 @@ EXPERIMENTS: dict[str, Callable[[Path], Section]] = {
     "tnr-vs-n": tnr_vs_n,
     "fdr": fdr,
     "transform-sets": transform_sets,
+    "familiarity": familiarity,
     "merged": merged,
     "sbp": sbp,
     "svhn": svhn,
@@ -25,6 +27,7 @@ EXPERIMENTS: dict[str, Callable[[Path], Section]] = {
 }
 NEEDS = {
     "transform-sets": ("cifar10-projective", "cifar10-rotations"),
+    "familiarity": ("cifar10-rotations/plain",),
     "sbp": ("cifar10-invariance",),
     "svhn": (),
     "fashion": ("fashion-rotations",),

@@ -14,6 +14,7 @@ ORDER = (
     "tnr-vs-n",
     "fdr",
     "transform-sets",
+    "familiarity",
     "merged",
     "sbp",
     "svhn",
