@@ -46,6 +46,8 @@ class Recipe:
     """Weight of the centre-triplet loss (GOAD), margin 0.1."""
     ema: float = 0.0
     """Decay of the exponential moving average of the weights, a step; 0 for none."""
+    start_from: str = ""
+    """A detector folder whose backbone, of the same kind, training starts from; empty for a fresh one."""
     seed: int = 0
 
 
@@ -114,11 +116,11 @@ _fashion = Recipe(
 _cifar10_rotations = Recipe(
     name="cifar10-rotations",
     dataset="cifar10",
-    model=ModelConfig("compact", outputs=4, widths=(64, 256, 256)),
+    model=ModelConfig("compact", outputs=4, widths=(32, 128, 256)),
     transforms=Rotations(per_draw="all"),
-    base_ncm="cross_entropy",
+    base_ncm="cross_entropy_and_familiarity",
     task="transform_class",
-    epochs=22,
+    epochs=18,
     crop=3,
     ema=0.998,
 )
@@ -139,10 +141,11 @@ _cifar10_projective = replace(
     transforms=Projective(),
     base_ncm="parameter_error",
     task="transform_parameters",
-    epochs=16,
+    epochs=10,
     optimizer="adam",  # the regression diverges under SGD at rates that learn anything
-    learning_rate=2e-3,
+    learning_rate=1e-3,
     weight_decay=0.0,
+    start_from="checkpoints/cifar10-rotations",
 )
 _cifar10_invariance = Recipe(
     name="cifar10-invariance",

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from idecode_core.data import ImageSet, load_images, split_indices
+from idecode_core.checkpoint import load_detector
+from idecode_core.data import ImageSet, Split, load_images, split_indices
 from idecode_core.errors import TrainingError
 from idecode_core.files import write_npz, write_text
 from idecode_core.images import Preprocessing
@@ -24,6 +25,7 @@ from idecode_core.models.backbones import Compact
 from idecode_core.models.pretrained import EfficientNetLite0
 from idecode_core.recipes import Recipe
 from idecode_core.run_state import load_state, load_weights, save_state, save_weights
+from idecode_core.scoring import ImageScorer
 from idecode_core.tasks import Task, augment
 
 EVALUATION_BATCH = 512
@@ -164,7 +166,7 @@ def train(
     proper = Images(images.take(split.proper), preprocessing, device)
     held_out = Images(images.take(split.validation), preprocessing, device)
 
-    model = initialise(recipe, proper)
+    model = initialise(recipe, proper, split)
     average = blank_model(recipe.model).to(device)
     average.load_state_dict(model.state_dict())
     optimizer = make_optimizer(recipe, model)
@@ -233,18 +235,35 @@ def train(
     return best.to(device).eval()
 
 
-def initialise(recipe: Recipe, proper: Images) -> Equivariant:
-    """M with the recipe's seed; a pretrained backbone gets its weights, the compact one's stem is whitened on images
-    of the proper training set."""
+def initialise(recipe: Recipe, proper: Images, split: Split) -> Equivariant:
+    """M with the recipe's seed. A pretrained backbone gets its weights, one that starts from a detector that detector's;
+    the stem of a fresh compact one is whitened on images of the proper training set."""
     with torch.random.fork_rng():
         torch.manual_seed(recipe.seed)
         model = Equivariant(recipe.model).to(proper.device)
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if isinstance(model.backbone, EfficientNetLite0):
         model.backbone.load_imagenet()
-    if isinstance(model.backbone, Compact):
+    if recipe.start_from:
+        model.backbone.load_state_dict(trained_backbone(Path(recipe.start_from), split).state_dict())
+    elif isinstance(model.backbone, Compact):
         model.backbone.whiten(model.normalise(proper.batch(np.arange(min(5000, len(proper.x))))[0]))
     return model
+
+
+def trained_backbone(folder: Path, split: Split) -> nn.Module:
+    """The backbone of a detector that was trained before, on the same split: else calibration points would have been
+    seen in training, and the guarantee would be gone."""
+    with np.load(folder / "split.npz", allow_pickle=False) as arrays:
+        held_out = arrays["calibration"]
+    if not np.array_equal(np.sort(held_out), np.sort(split.calibration)):
+        raise TrainingError(
+            f"{folder} was trained on another split: expected that it held out the same calibration points. Train it "
+            "with the same dataset and seed, or start afresh."
+        )
+    scorer = load_detector(folder, device="cpu").scorer
+    assert isinstance(scorer, ImageScorer)
+    return scorer.model.backbone
 
 
 def read_log(path: Path) -> list[EpochLog]:

@@ -318,3 +318,16 @@ def test_training_and_scoring_see_the_same_resized_pixels() -> None:
 
 def test_every_error_of_training_is_one_that_a_user_is_told_in_words() -> None:
     assert issubclass(TrainingError, IdecodeError)
+
+
+def test_training_can_start_from_a_detectors_backbone_on_the_same_split_only(tmp_path: Path) -> None:
+    images = tiny_images()
+    train(ROTATIONS, tmp_path / "first", images=images, epochs=1)
+    finish(ROTATIONS, tmp_path / "first", tmp_path / "detector", images=images, n_max=2)
+    learned = load_detector(tmp_path / "detector").scorer.model.backbone.state_dict()
+    second = replace(ROTATIONS, start_from=str(tmp_path / "detector"), learning_rate=0.0, ema=0.0)
+    begun = train(second, tmp_path / "second", images=images, epochs=1).backbone.state_dict()
+    weights = [name for name in learned if "running" not in name and "tracked" not in name]
+    assert all(torch.equal(begun[name], learned[name]) for name in weights)
+    with pytest.raises(TrainingError, match="another split"):
+        train(replace(second, seed=5), tmp_path / "third", images=images, epochs=1)
