@@ -15,6 +15,7 @@ from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError
 from idecode_core.evaluation import ScoreSet, read_scores, write_scores
 from idecode_core.experiments.familiarity import PLAIN, familiarity, score_without_familiarity
+from idecode_core.experiments.familiarity_choice import CANDIDATES, answers
 from idecode_core.experiments.scores import score_test_sets
 from idecode_core.files import write_npz
 from idecode_core.images import Preprocessing
@@ -82,3 +83,14 @@ def test_the_table_holds_both_aurocs_as_scikit_learn_computes_them(tmp_path: Pat
     body = familiarity(tmp_path).body
     assert f"| SVHN | {expected[folder / PLAIN]} | {expected[folder]} |" in body
     assert "gains on 1 of 1 sets" in body
+
+
+def test_candidates_of_the_choice_agree_with_the_base_ncm(tmp_path: Path):
+    """Without jitter, the candidate with weight 4 is the base NCM that was kept."""
+    save_tiny(tmp_path / "tiny")
+    scorer = replace(load_detector(tmp_path / "tiny").scorer, transforms=Rotations("all", jitter=0))
+    images = np.random.default_rng(4).integers(0, 256, size=(6, 16, 16, 3), dtype=np.uint8)
+    found = CANDIDATES["cross-entropy - 4 familiarity"](answers(scorer, images)).mean(dim=1)
+    expected = scorer.score(images, n=1, seed=0).score_vectors[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert all(candidate(answers(scorer, images)).shape == (6, 4) for candidate in CANDIDATES.values())
