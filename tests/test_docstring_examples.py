@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the NumPy core are run, so that they stay true."""
+"""The examples in the docstrings of the core are run, so that they stay true."""
 
 import doctest
 import importlib
@@ -8,15 +8,24 @@ import pytest
 MODULES = [
     "conformal",
     "calibration",
+    "exchangeability",
+    "experiments.audio_scores",
+    "experiments.false_detections",
+    "experiments.results",
+    "guarantee",
     "metrics",
+    "paper",
+    "verdict",
     "testing.conditional",
     "testing.derandomise",
     "testing.martingales",
     "testing.merging",
     "testing.mondrian",
     "testing.multiple",
+    "simulate.arrows",
     "simulate.batch",
     "simulate.breaking",
+    "simulate.playground",
     "simulate.stream",
 ]
 

@@ -109,7 +109,7 @@ def arrows_export(
                     flagged=flagged,
                     threshold=threshold,
                 ),
-                "Count the dark dots: these friends are at least as strange as the newcomer.",
+                "Count the friends on or beyond the dotted line: they are at least as strange as the newcomer.",
             ),
             Figure(
                 teaching.p_value_bars(game, k=k, epsilon=epsilon),
