@@ -95,7 +95,7 @@ def audio_card(folder: Path | str) -> str:
         "How it was trained": (
             f"A VGG with channels {recipe['widths']} names the class of a block; recipe `{recipe['name']}`: "
             f"{record['epochs']} epochs on {record['training_points']} clips, seed {recipe['seed']}, SpecAugment from epoch "
-            f"{recipe['masks_from']} on. Accuracy: {100 * record['calibration_accuracy']:.1f} % on the calibration clips, "
+            f"{recipe['masks_from']} on{', with mixup' if recipe.get('mixup') else ''}. Accuracy: {100 * record['calibration_accuracy']:.1f} % on the calibration clips, "
             f"{100 * record['test_accuracy']:.1f} % on the {record['test_points']} test clips.\n\n"
             f"Command: `python -m idecode_core train {recipe['name']}`, then `python -m idecode_core score-sets "
             f"checkpoints/{recipe['name']}`. Every setting is in `recipe.json`."

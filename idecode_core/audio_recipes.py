@@ -36,6 +36,8 @@ class AudioRecipe:
     """SpecAugment is used from this epoch on (counted from 1)."""
     shift: bool = True
     """Show a random stretch of each clip, turned round in a circle, at a random level; else all blocks as they are."""
+    mixup: float = 0.0
+    """Both parameters of the Beta distribution that two mixed examples' shares come from; 0 shows examples alone."""
     weight_decay: float = 1e-4
     ema: float = 0.99
     """Decay of the exponential moving average of the weights, a step; 0 for none."""
@@ -55,8 +57,10 @@ def _esc50(category: str) -> AudioRecipe:
         features=ESC50,
         transforms=SpecAugment(),
         base_ncm="soft_disagreement",
-        epochs=60,
+        epochs=80,
+        widths=(16, 32, 64, 96),
         masks_from=20,
+        mixup=0.3,
     )
 
 

@@ -11,7 +11,7 @@ import torch
 
 from idecode_core.audio_parts import load_parts
 from idecode_core.audio_recipes import AUDIO_RECIPES, get_audio_recipe
-from idecode_core.audio_training import Blocks, rate_factor, read_audio_log, train_audio
+from idecode_core.audio_training import Blocks, mixed, rate_factor, read_audio_log, train_audio
 from idecode_core.errors import DataError, SettingError, TrainingError
 from idecode_core.features import LogMel
 from idecode_core.sound_sets import ESC50_CATEGORIES, FSD_SETS, SoundSet, load_fsdnoisy18k, load_sounds
@@ -92,6 +92,21 @@ def test_without_shift_every_block_of_every_clip_is_an_example() -> None:
     x, y = Blocks(sounds, LogMel(RATE), replace(RECIPE, shift=False)).epoch(np.random.default_rng(0))
     assert x.shape == (4, 64, 128)
     assert y.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_mixup_names_the_classes_of_both_parts_and_the_larger_share(seed: int) -> None:
+    x, y = torch.eye(6), torch.arange(6)  # example i is the unit vector i, so a mixture shows what is in it
+    shown, others, share = mixed(x, y, 0.3, np.random.default_rng(seed))
+    assert 0.5 <= share <= 1
+    for i in range(6):
+        expected = np.zeros(6)
+        expected[i] += share
+        expected[int(others[i])] += 1 - share
+        np.testing.assert_allclose(shown[i], expected, atol=1e-6)
+    alone, _, whole = mixed(x, y, 0.0, np.random.default_rng(seed))
+    assert whole == 1
+    assert alone is x
 
 
 def test_the_papers_learning_rate_falls_by_a_tenth_every_two_epochs() -> None:
