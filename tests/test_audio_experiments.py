@@ -17,6 +17,7 @@ from idecode_core.checkpoint import load_detector
 from idecode_core.errors import CheckpointError
 from idecode_core.experiments.audio import COLUMNS, audio, audio_row, mean_row, paper_means
 from idecode_core.experiments.audio_scores import score_audio_sets, score_in_one_pass
+from idecode_core.experiments.audio_why import audio_why, sides
 from idecode_core.experiments.stored import Stored, open_stored
 from idecode_core.ncm import soft_disagreement
 from idecode_core.sound_sets import SoundSet
@@ -134,3 +135,20 @@ def test_eq_3_is_twice_the_disagreement_less_what_is_unsure() -> None:
     unsure_p, unsure_q = 1 - p.softmax(-1).square().sum(-1), 1 - q.softmax(-1).square().sum(-1)
     eq_3 = (q.softmax(-1) - p.softmax(-1)[:, None]).square().sum(-1)
     torch.testing.assert_close(2 * soft_disagreement(q, p) - unsure_p[:, None] - unsure_q, eq_3)
+
+
+def test_the_findings_tables_follow_from_the_stored_scores(root: Path) -> None:
+    found = []
+    for name in ("esc50-animals", "esc50-urban"):
+        stored = open_stored(root, name)
+        known, strange = sides(stored)
+        assert (len(known.sure), len(strange.sure)) == (12, 12)
+        eq_3 = np.load(root / name / "ablations" / "invariance.npz")
+        scores = np.concatenate([eq_3[s.name].sum(axis=1) for s in (stored.id_set, *stored.ood_sets)])
+        found.append(roc_auc_score(np.repeat([0, 1], 12), scores))
+        sure = np.concatenate([known.sure, strange.sure])
+        unsure = np.concatenate([known.unsure, strange.unsure])
+        assert np.all(unsure >= (1 - sure**2 - (1 - sure) ** 2)[:, None] - 1e-5)  # M(x)'s own part of it
+    eq_3_row = audio_why(root).splitlines()[2]
+    assert eq_3_row.startswith("| Eq. 3")
+    assert eq_3_row.split("|")[3].strip() == f"{100 * np.mean(found):.1f}"

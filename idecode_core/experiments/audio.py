@@ -28,7 +28,7 @@ EPSILONS = (0.05, 0.1, 0.2)
 COLUMNS = ("SBP", "base score", "ICAD (n=1)", "n=5", "n=20", "masks + SBP, n=20")
 NCM_NAMES = {
     "soft_disagreement": "soft disagreement, 1 - M(g(x))·M(x)",
-    "invariance": "Eq. 3, ||M(g(x)) - M(x)||²",
+    "invariance": "Eq. 3, ‖M(g(x)) - M(x)‖²",
     "kl_divergence": "KL",
     "argmax_disagreement": "argmax disagreement (smoothed p)",
     "label_cross_entropy": "-log M(g(x))[label of x]",
@@ -86,8 +86,8 @@ def mean_row(rows: Sequence[AudioRow]) -> tuple[Metric, ...]:
     return tuple(Metric.of(column.tolist()) for column in values.mean(axis=0))
 
 
-def ablation(stored: Stored, base_ncm: str) -> tuple[float, float, float]:
-    """AUROC at n = 1, 5, 20 of another base NCM, one run; p-values as for the detector's own."""
+def stored_ablation(stored: Stored, base_ncm: str) -> dict[str, NDArray[np.float64]]:
+    """Score vectors (N, 20) by set under another base NCM; refuses those of another scorer."""
     path = stored.folder / "ablations" / f"{base_ncm}.npz"
     try:
         with np.load(path, allow_pickle=False) as arrays:
@@ -97,6 +97,12 @@ def ablation(stored: Stored, base_ncm: str) -> tuple[float, float, float]:
         raise CheckpointError(f"{path} cannot be read: {error}. Write it with `score-sets`.") from error
     if made_with != stored.config["scorer_sha256"]:
         raise CheckpointError(f"{path} was made with another scorer; write it anew with `score-sets`.")
+    return sets
+
+
+def ablation(stored: Stored, base_ncm: str) -> tuple[float, float, float]:
+    """AUROC at n = 1, 5, 20 of another base NCM, one run; p-values as for the detector's own."""
+    sets = stored_ablation(stored, base_ncm)
     outside = np.concatenate([sets[ood_set.name] for ood_set in stored.ood_sets])
     inside = sets[stored.id_set.name]
     found = []

@@ -79,5 +79,11 @@ def score_audio_sets(
 
 
 def label(name: str) -> str:
-    """ "esc50-urban" -> "ESC-50 urban"."""
-    return name.replace("esc50-", "ESC-50 ").replace("fsdnoisy18k-", "FSDnoisy18k ").replace("-", " ")
+    """A set's name for readers.
+
+    >>> label("esc50-urban"), label("plucked-string")
+    ('ESC-50 urban', 'plucked string')
+    """
+    prefix, _, rest = name.partition("-")
+    known = {"esc50": "ESC-50", "fsdnoisy18k": "FSDnoisy18k"}
+    return f"{known[prefix]} {rest}" if prefix in known else name.replace("-", " ")
