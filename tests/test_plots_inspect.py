@@ -79,6 +79,14 @@ def test_a_finished_figure_has_axis_titles_and_no_background_of_its_own() -> Non
     assert figure.layout.paper_bgcolor == figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
 
 
+def test_with_room_given_the_browser_need_not_measure_and_draw_twice() -> None:
+    measured, given = finish(go.Figure(), "time", "height"), finish(go.Figure(), "time", "height", left=60)
+    assert measured.layout.xaxis.automargin is measured.layout.yaxis.automargin is True
+    assert given.layout.xaxis.automargin is given.layout.yaxis.automargin is False
+    assert given.layout.margin.l == 60
+    assert given.layout.margin.b >= 13 + 8 + 13 + 8  # labels and title, with space around them
+
+
 def test_finishing_keeps_what_a_figure_had_and_goes_over_all_its_axes() -> None:
     figure = make_subplots(2, 1)
     figure.update_layout(title="kept", xaxis2_range=[0, 3])

@@ -16,6 +16,7 @@ from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, fin
 Floats = NDArray[np.float64]
 Trace = dict[str, Any]
 BINS = 60
+LEFT = 64  # pixels: four or five digits and the title
 
 
 def aggregate_on_histogram(
@@ -69,6 +70,7 @@ def aggregate_on_histogram(
             "xaxis": {"type": "log" if logarithmic else "linear", "range": [left, right]},
             "yaxis": {"range": [0, 1.36 * top]},
         },
+        LEFT,
     )
 
 
@@ -120,6 +122,7 @@ def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | N
             "xaxis": {"range": ends, "showgrid": False, **steps},
             "yaxis": {"type": "linear" if floor is None else "log"},
         },
+        LEFT,
     )
 
 
@@ -137,7 +140,7 @@ def p_as_n_grows(p_values: Floats, epsilon: float, n: int) -> go.Figure:
         "showlegend": False,
     }
     layout = _p_layout(p_values, epsilon) | {"xaxis": {"range": [0.4, len(p_values) + 0.6]}}
-    return finish(go.Figure([trace]), "Number of transforms, n", "p-value", 280, layout)
+    return finish(go.Figure([trace]), "Number of transforms, n", "p-value", 280, layout, LEFT)
 
 
 def p_over_seeds(p_values: Floats, seeds: Sequence[int], epsilon: float, height: int = 280) -> go.Figure:
@@ -152,7 +155,7 @@ def p_over_seeds(p_values: Floats, seeds: Sequence[int], epsilon: float, height:
         "showlegend": False,
     }
     layout = _p_layout(p_values, epsilon) | {"xaxis": {"type": "category", "showgrid": False}}
-    return finish(go.Figure([trace]), "Seed of the draw", "p-value", height, layout)
+    return finish(go.Figure([trace]), "Seed of the draw", "p-value", height, layout, LEFT)
 
 
 def log_floor(values: Floats) -> float | None:

@@ -20,6 +20,7 @@ TEXT = "#7B8794"
 """Readable on white and on near-black; Streamlit replaces it with the page's own text colour."""
 FONT = '"Source Sans", "Segoe UI", Helvetica, Arial, sans-serif'
 HEIGHT = 320
+BELOW = 54  # pixels below the x-axis: one line of labels, powers of ten among them, and the title
 
 
 def faded(colour: str, opacity: float) -> str:
@@ -34,11 +35,15 @@ def finish(
     y_title: str,
     height: int = HEIGHT,
     layout: Mapping[str, Any] | None = None,
+    left: int | None = None,
 ) -> go.Figure:
     """Apply the shared look: axis titles, transparent background, thin grid, legend above, readable hover.
 
     What the figure has already stays where the look does not speak; `layout` goes over both. Giving it here is several
     times faster than `update_layout` afterwards, which matters where a figure follows a slider.
+
+    `left` is the room for the labels of the y-axis, in pixels, where it is known. Otherwise the browser measures the
+    labels, and to do so draws the figure twice.
     """
     before = figure.layout.to_plotly_json()
     before.pop("template", None)
@@ -46,7 +51,7 @@ def finish(
     look = {
         "template": "none",
         "height": height,
-        "margin": {"l": 8, "r": 12, "t": 36, "b": 8},
+        "margin": {"l": left or 8, "r": 12, "t": 36, "b": BELOW if left else 8},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": FONT, "size": 13, "color": TEXT},
@@ -54,20 +59,20 @@ def finish(
         "hoverlabel": {"font": {"size": 13, "family": FONT}},
         "hovermode": "closest",
         "bargap": 0.03,
-        **{name: _axis(x_title if name.startswith("x") else y_title) for name in axes},
+        **{name: _axis(x_title if name.startswith("x") else y_title, left is None) for name in axes},
     }
     figure.layout = _merged(_merged(before, look), layout or {})
     return figure
 
 
-def _axis(title: str) -> dict[str, Any]:
+def _axis(title: str, measured: bool) -> dict[str, Any]:
     return {
         "title": {"text": title, "standoff": 8},
         "gridcolor": GRID,
         "zeroline": False,
         "showline": True,
         "linecolor": GRID,
-        "automargin": True,
+        "automargin": measured,
         "exponentformat": "power",
     }
 
