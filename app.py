@@ -2,8 +2,10 @@
 
 import streamlit as st
 
+from ui.cache import spare_collections
 from ui.catalogue import pages
 from ui.links import enter
+from ui.look import LOGO
 from ui.messages import guard
 from ui.settings import page_complete, show_device
 
@@ -15,6 +17,7 @@ st.set_page_config(
         "About": "**iDECODe Studio**: out-of-distribution detection with a guarantee (Kaur et al., AAAI 2022)."
     },
 )
+st.logo(LOGO, size="large")
 sections: dict[str, list[st.Page]] = {}
 for entry in pages():
     page = st.Page(
@@ -27,3 +30,4 @@ with guard():
     page.run()
     show_device()
     page_complete()
+    spare_collections(page.title)

@@ -64,12 +64,18 @@ def get_detector(folder: str | Path) -> "Detector":
 def _load_detector(folder: str, stamp: tuple[int, ...]) -> "Detector":
     from idecode_core.checkpoint import load_detector
 
-    detector = load_detector(folder)
-    # Streamlit collects garbage after every run. torch's many objects stay for good: without them in view, a collection
-    # takes a few milliseconds in place of a hundred and more, which a visitor would feel at every move of a slider.
+    return load_detector(folder)
+
+
+@st.cache_resource(show_spinner=False)
+def spare_collections(page: str) -> None:
+    """Take what a page has loaded for good out of garbage collection; once for each page, not for each visit.
+
+    Streamlit collects garbage twice at every move of a slider. With all of torch and Plotly in view, that takes a
+    hundred milliseconds and more, without them less than one.
+    """
     gc.collect()
     gc.freeze()
-    return detector
 
 
 def device_name() -> str | None:

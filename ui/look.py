@@ -1,4 +1,4 @@
-"""The few rules of style that the theme cannot say: pictures inside choices, and their size."""
+"""The mark, and the few rules of style that the theme cannot say: pictures inside choices, and their size."""
 
 import streamlit as st
 
@@ -22,6 +22,21 @@ STYLE = f"""
 .st-key-picture img, .st-key-chosen img {{ image-rendering: pixelated; border-radius: 8px; }}
 </style>
 """
+
+# A calibration histogram, the threshold, and one input beyond it; colours that show on a light and on a dark page.
+_BARS = "".join(
+    f'<rect x="{5 * i}" y="{30 - height}" width="4" height="{height}" rx="1" fill="#4A9FD8"/>'
+    for i, height in enumerate((5, 12, 22, 26, 16, 7))
+)
+_MARK = (
+    f'{_BARS}<path d="M33 2V30" stroke="#CC79A7" stroke-width="2" stroke-dasharray="4 3"/>'
+    '<circle cx="41" cy="25.5" r="4.5" fill="#E8762C"/>'
+)
+_WORDS = (
+    '<text x="56" y="24" font-family="Source Sans Pro,Segoe UI,Helvetica,Arial,sans-serif" font-size="20" '
+    'font-weight="600" fill="#3F92CC">iDECODe Studio</text>'
+)
+LOGO = f'<svg xmlns="http://www.w3.org/2000/svg" width="204" height="32" viewBox="0 0 204 32">{_MARK}{_WORDS}</svg>'
 
 
 def style() -> None:
