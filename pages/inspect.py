@@ -7,8 +7,8 @@ from ui.look import style
 from ui.messages import guard
 from ui.settings import sidebar
 
-PANELS = ("results", "growth", "keep")
-LIVE = dict.fromkeys(("epsilon", "aggregate", "p"), PANELS) | {"n": (*PANELS, "draws")}
+PANELS = ("files", "verdict", "aggregate", "growth", "drawn")
+LIVE = dict.fromkeys(("epsilon", "aggregate", "p"), PANELS) | {"n": (*PANELS, "draws", "sound")}
 
 with guard():
     style()
@@ -39,15 +39,16 @@ with guard():
         detector = get_detector(config["folder"])
         vectors = score_vectors(detector, samples, settings.seed)
     from ui.draws_view import draws
-    from ui.inspect_view import growth, keep, results
+    from ui.inspect_export import export
+    from ui.inspect_view import chance, results
 
     with show:
-        results(detector, samples, vectors)
+        screen = results(detector, samples, vectors)
     st.markdown("### Why: each transform on its own")
     st.caption(
         "The input is transformed at random, and the model is asked what it sees. It learned to answer well for inputs "
         "that belong, so a high score is strange. Choose a point or a picture to enlarge that draw."
     )
     draws(detector, samples, vectors)
-    growth(detector, samples, vectors)
-    keep(detector, samples, vectors)
+    chance(detector, samples, vectors)
+    export(detector, samples, vectors, screen)

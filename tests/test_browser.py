@@ -94,6 +94,41 @@ def test_gallery_and_chart_choose_for_each_other(app_url: str, visitor: Page) ->
     assert "draw=3" in visitor.url
 
 
+def test_moving_epsilon_draws_anew_only_what_shows_epsilon(app_url: str, visitor: Page) -> None:
+    visitor.goto(f"{app_url}/inspect?sample=digits-sample-3")
+    expect(verdict(visitor)).to_contain_text("epsilon = 0.05")
+    settled(visitor)
+    parts = {
+        "aggregate": ".st-key-aggregate_chart .main-svg",
+        "growth": ".st-key-growth_chart .main-svg",
+        "draws": "[class*=st-key-draw_chart] .main-svg",
+        "picture": ".st-key-picture img",
+        "download": ".st-key-inspection-csv button",
+    }
+    for part in parts.values():
+        visitor.locator(part).first.evaluate("element => { element.dataset.seen = 'yes' }")
+    move_epsilon(visitor, "ArrowRight")
+    expect(verdict(visitor)).to_contain_text("epsilon = 0.055")
+    settled(visitor)
+    kept = {
+        name
+        for name, part in parts.items()
+        if visitor.locator(part).first.get_attribute("data-seen") == "yes"
+    }
+    assert kept == {"draws", "picture", "download"}
+
+
+def test_redrawing_judges_the_input_with_other_transforms(app_url: str, visitor: Page) -> None:
+    visitor.goto(f"{app_url}/inspect?sample=fashion-sample-1")
+    expect(verdict(visitor)).to_contain_text("epsilon = 0.05")
+    settled(visitor)
+    before = verdict(visitor).inner_text()
+    visitor.get_by_role("button", name="Re-draw the transforms").click()
+    expect(verdict(visitor)).not_to_have_text(before)
+    settled(visitor)
+    assert "seed=1" in visitor.url
+
+
 def test_two_visitors_do_not_see_each_others_files(browser: Browser, app_url: str, borderline: bytes) -> None:
     with visit(browser) as first, visit(browser) as second:
         for page in (first, second):

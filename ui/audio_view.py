@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from ui.inspect_view import CHART
+from ui.inspect_view import CHART, PLAYER
 from ui.samples import Sample
 from ui.settings import Settings, current
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from idecode_core.scoring import Variant
 
 MAX_BLOCK_SCORES = 64
-PLAYER = 220  # pixels
 
 
 def show_sample(sample: Sample) -> None:
@@ -24,9 +23,8 @@ def show_sample(sample: Sample) -> None:
     from idecode_core.listening import wav_bytes
 
     sound = sample.decode()
-    with st.container(width=PLAYER, gap="small"):
-        st.image(sample.picture, width=PLAYER, alt=f"Spectrogram of {sample.name}")
-        st.audio(wav_bytes(sound.samples, sound.sample_rate), format="audio/wav")
+    st.image(sample.picture, width=PLAYER, alt=f"Spectrogram of {sample.name}")
+    st.audio(wav_bytes(sound.samples, sound.sample_rate), format="audio/wav")
 
 
 def show_sound(detector: "Detector", sample: Sample, settings: Settings) -> None:

@@ -17,7 +17,7 @@ from ui.inspect_view import CHART, chosen_row
 from ui.links import link_value, put_in_link
 from ui.messages import guard
 from ui.samples import Sample, data_uri, png
-from ui.scores import variants
+from ui.scores import MAX_VARIANTS, own_store, variants
 from ui.settings import current, finished
 
 if TYPE_CHECKING:
@@ -34,24 +34,36 @@ def draws(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.f
     with guard():
         settings, row = current(), chosen_row(samples)
         scores = vectors[row, : settings.n]
-        made = variants(detector, samples[row], settings.seed)
-        by_draw = [list(group) for _, group in groupby(made, key=lambda variant: variant.draw)][: settings.n]
+        by_draw = grouped(detector, samples[row], settings.seed)[: settings.n]
         chosen = chosen_draw(scores)
         put_in_link("draw", str(chosen + 1))
         shares = places(detector.calibration, scores)
         left, right = st.columns([3, 2], gap="large")
         with left:
             chart(scores, detector, chosen)
-            strip(by_draw, scores, chosen)
+            strip([pictures for _, pictures in by_draw], scores, chosen)
         with right, st.container(key="chosen"):
             if samples[row].modality == "audio":
                 from ui.audio_view import enlarged_sound
 
-                (variant,) = by_draw[chosen]
+                (variant,) = by_draw[chosen][0]
                 enlarged_sound(detector, samples[row], variant, float(shares[chosen]))
             else:
-                enlarged(by_draw[chosen], float(scores[chosen]), float(shares[chosen]), chosen)
+                enlarged(by_draw[chosen][0], float(scores[chosen]), float(shares[chosen]), chosen)
         finished("draws")
+
+
+def grouped(detector: "Detector", sample: Sample, seed: int) -> "list[tuple[list[Variant], str]]":
+    """For each draw its variants, and one small picture of them all as the browser takes it; made once for all n."""
+    store = own_store("strip_store", MAX_VARIANTS)
+    key = (detector, seed, sample.content_hash)
+    if key not in store:
+        made = variants(detector, sample, seed)
+        groups = [list(group) for _, group in groupby(made, key=lambda variant: variant.draw)]
+        store[key] = [
+            (group, data_uri(png(montage([variant.image for variant in group])))) for group in groups
+        ]
+    return store[key]
 
 
 def chosen_draw(scores: NDArray[np.float64]) -> int:
@@ -77,11 +89,11 @@ def chart(scores: NDArray[np.float64], detector: "Detector", chosen: int) -> Non
     )
 
 
-def strip(by_draw: "list[list[Variant]]", scores: NDArray[np.float64], chosen: int) -> None:
+def strip(pictures: list[str], scores: NDArray[np.float64], chosen: int) -> None:
     """The gallery: one small picture a draw, with its score."""
     labels = [
-        f"![draw {i + 1}]({data_uri(png(montage([variant.image for variant in group])))}) {score:.3g}"
-        for i, (group, score) in enumerate(zip(by_draw, scores, strict=True))
+        f"![draw {i + 1}]({picture}) {score:.3g}"
+        for i, (picture, score) in enumerate(zip(pictures, scores, strict=True))
     ]
     st.session_state["draws_gallery"] = chosen
     with st.container(key="draws"):

@@ -15,35 +15,34 @@ from ui.settings import Settings
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
+    from ui.inspect_view import OnScreen
 
 
 def export(
-    detector: "Detector",
-    samples: Sequence[Sample],
-    vectors: NDArray[np.float64],
-    found: Sequence[Verdict],
-    settings: Settings,
-    row: int,
+    detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64], screen: "OnScreen"
 ) -> None:
-    """Download buttons for what is on the screen; the figures are those of the chosen row."""
+    """Download buttons for what is on the screen at the click; the figures are those of the chosen row."""
 
     def inspection() -> Inspection:
+        settings = screen.settings
         return inspect_batch(
             detector,
             settings.detector,
             samples,
             vectors,
-            found,
+            screen.found,
             n=settings.n,
             aggregate=settings.aggregate,
             smoothed=settings.smoothed,
             seed=settings.seed,
-            false_discovery_control=found[0].batch > 1,
+            false_discovery_control=screen.found[0].batch > 1,
         )
 
     def report() -> Report:
+        row = screen.row
         return inspection_report(
-            inspection(), figures(detector, samples[row].name, vectors[row], found[row], settings)
+            inspection(),
+            figures(detector, samples[row].name, vectors[row], screen.found[row], screen.settings),
         )
 
     download_row(

@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from idecode_core.verdict import p_by_n
 from ui.samples import Sample
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ PROGRESS_FROM = 4  # fewer inputs are done before a bar could be read
 
 def score_vectors(detector: "Detector", samples: Sequence[Sample], seed: int) -> NDArray[np.float64]:
     """V at n_max for each sample: (batch, n_max). Runs the model only for what this session has not scored yet."""
-    store = _store("score_store", MAX_VECTORS)
+    store = own_store("score_store", MAX_VECTORS)
     keys = [(detector, seed, sample.content_hash) for sample in samples]
     missing = {key: sample for key, sample in zip(keys, samples, strict=True) if key not in store}
     if missing:
@@ -47,16 +48,27 @@ def vectors_over_seeds(detector: "Detector", sample: Sample, seeds: Sequence[int
     return np.concatenate([score_vectors(detector, [sample], seed) for seed in seeds])
 
 
+def growing_p_values(
+    detector: "Detector", sample: Sample, vector: NDArray[np.float64], seed: int, aggregate: str
+) -> NDArray[np.float64]:
+    """The p-values of one sample with its first 1, 2, ..., n_max draws; epsilon and n only mark places in them."""
+    store = own_store("growth_store", MAX_VARIANTS)
+    key = (detector, seed, sample.content_hash, aggregate)
+    if key not in store:
+        store[key] = p_by_n(detector.calibration, vector, aggregate)
+    return store[key]
+
+
 def variants(detector: "Detector", sample: Sample, seed: int) -> "list[Variant]":
     """The transformed versions of one sample, at n_max."""
-    store = _store("variant_store", MAX_VARIANTS)
+    store = own_store("variant_store", MAX_VARIANTS)
     key = (detector, seed, sample.content_hash)
     if key not in store:
         store[key] = detector.variants(sample.decode(), n=detector.calibration.n_max, seed=seed)
     return store[key]
 
 
-def _store(name: str, size: int) -> dict[Any, Any]:
+def own_store(name: str, size: int) -> dict[Any, Any]:
     """A session's own store; the oldest entries go when it is full."""
     store: dict[Any, Any] = st.session_state.setdefault(name, {})
     while len(store) > size:

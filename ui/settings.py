@@ -73,62 +73,80 @@ def sidebar(live: Live | None = None) -> Settings:
         configs, key=lambda name: (name != DEFAULT_DETECTOR, configs[name].get("modality", ""), name)
     )
 
-    def link(name: str) -> dict[str, Any]:
-        """Key, URL and callback of one widget."""
-        callback = partial(rerun_panels, *live[name]) if live.get(name) else "rerun"
-        return {"key": name, "bind": "query-params", "on_change": callback}
-
     with st.sidebar:
         st.selectbox(
             "Detector",
             names,
             help="A trained model with its calibration. What it was trained on is 'in-distribution' for it.",
-            **link("detector"),
+            key="detector",
+            bind="query-params",
         )
         config = configs[st.session_state["detector"]]
         st.caption(f"In-distribution: {config.get('summary') or 'see its card'} · k = {config.get('k', 0):,}")
         n_max = int(config.get("n_max", 20))
         if st.session_state.get("n", 1) > n_max:
             st.session_state["n"] = n_max
-        st.slider(
-            "Transforms, n",
-            1,
-            n_max,
-            min(DEFAULT_N, n_max),
-            help="How many random transforms of the input are scored. More make the answer steadier.",
-            **link("n"),
-        )
-        st.select_slider(
-            "False alarms allowed, epsilon",
-            EPSILONS,
-            DEFAULT_EPSILON,
-            format_func=lambda epsilon: f"{epsilon:g}",
-            help="Of in-distribution inputs, at most this share is flagged, on average. An input is flagged when p < epsilon.",
-            **link("epsilon"),
-        )
+        _sliders(n_max, live)
         with st.expander("For experts", icon=":material/tune:"):
-            st.selectbox(
-                "Aggregate, F",
-                AGGREGATES,
-                help="How the n scores of one input become one score. The paper sums; any choice keeps the guarantee.",
-                **link("aggregate"),
-            )
-            st.selectbox(
-                "p-value",
-                P_KINDS,
-                help="Conservative, as in the paper, counts ties against the flag. Smoothed breaks ties at random, so that p is exactly "
-                "uniform on in-distribution data.",
-                **link("p"),
-            )
+            _kinds(live)
             st.number_input(
                 "Seed",
                 0,
                 2**31 - 1,
                 0,
                 help="Chooses the random transforms, together with the input's content. Same input and seed, same answer.",
-                **link("seed"),
+                key="seed",
+                bind="query-params",
             )
     return current()
+
+
+# Fragments, because of what Streamlit does before the callback of a widget: outside of a fragment it takes the whole page for
+# old, and forgets the downloads and sounds that are on it.
+@st.fragment(key="sliders")
+def _sliders(n_max: int, live: Live) -> None:
+    st.slider(
+        "Transforms, n",
+        1,
+        n_max,
+        min(DEFAULT_N, n_max),
+        help="How many random transforms of the input are scored. More make the answer steadier.",
+        **_link("n", live),
+    )
+    st.select_slider(
+        "False alarms allowed, epsilon",
+        EPSILONS,
+        DEFAULT_EPSILON,
+        format_func=lambda epsilon: f"{epsilon:g}",
+        help="Of in-distribution inputs, at most this share is flagged, on average. An input is flagged when p < epsilon.",
+        **_link("epsilon", live),
+    )
+
+
+@st.fragment(key="kinds")
+def _kinds(live: Live) -> None:
+    st.selectbox(
+        "Aggregate, F",
+        AGGREGATES,
+        help="How the n scores of one input become one score. The paper sums; any choice keeps the guarantee.",
+        **_link("aggregate", live),
+    )
+    st.selectbox(
+        "p-value",
+        P_KINDS,
+        help="Conservative, as in the paper, counts ties against the flag. Smoothed breaks ties at random, so that p is exactly "
+        "uniform on in-distribution data.",
+        **_link("p", live),
+    )
+
+
+def _link(name: str, live: Live) -> dict[str, Any]:
+    """Key, URL and callback of one widget."""
+    return {
+        "key": name,
+        "bind": "query-params",
+        "on_change": partial(rerun_panels, *live.get(name, ())),
+    }
 
 
 def current() -> Settings:
@@ -175,15 +193,15 @@ def _enter_by_app() -> None:
 
 
 def rerun_panels(*fragments: str) -> None:
-    """For callbacks: rerun these fragments only. A change interrupts what runs at that moment, so what it left unfinished is done as well:
-    a page that has not come to its end runs again as a whole, and so does a fragment.
+    """For callbacks: rerun these fragments only; the whole page when there are none. A change may interrupt what runs at that moment,
+    so what it left unfinished is done as well: a page that has not come to its end runs again as a whole, and so does a fragment.
     """
-    if not st.session_state.get("page_complete"):
-        return
+    if not fragments or not st.session_state.get("page_complete"):
+        st.rerun()
     st.session_state["unfinished"] = tuple(
         dict.fromkeys((*fragments, *st.session_state.get("unfinished", ())))
     )
     try:
         st.rerun(st.session_state["unfinished"])
     except StreamlitAPIException:
-        return  # a fragment is not on the page at the moment, so the whole page runs
+        st.rerun()  # a fragment is not on the page at the moment
