@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ui.cache import get_configs
-from ui.cards import detector_card, headline, way_in
+from ui.cards import detector_card, headline, show_facts, way_in
 from ui.catalogue import pages
 from ui.look import style
 from ui.messages import guard
@@ -35,15 +35,12 @@ with guard():
         for column, config in zip(
             st.columns(CARDS_A_ROW), configs[first : first + CARDS_A_ROW], strict=False
         ):
-            cards.append((column.empty(), config))
-            with cards[-1][0].container():
-                detector_card(config, None)
+            with column:
+                cards.append((detector_card(config), config))
     # Everything above paints at once; what follows needs the model.
     with example:
         from ui.example import live_example
 
         live_example(get_configs()[settings.detector])
     for place, config in cards:
-        if found := headline(config):
-            with place.container():
-                detector_card(config, found)
+        show_facts(place, config, headline(config))

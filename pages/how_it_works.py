@@ -61,7 +61,7 @@ with guard():
     st.title("How it works")
     with st.container(horizontal=True, vertical_alignment="center"):
         step = st.segmented_control(
-            "Step", NAMES, default=NAMES[0], required=True, key="step", **LINKED, label_visibility="collapsed"
+            "Step", NAMES, default=NAMES[0], required=True, key="step", **LINKED, label_visibility="collapsed", wrap=True,
         )  # fmt: skip
         if step != PLAYGROUND:
             st.button("Next", icon=":material/arrow_forward:", type="primary", on_click=next_step, key="next")

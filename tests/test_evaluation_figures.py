@@ -126,6 +126,12 @@ def test_methods_that_hardly_differ_are_not_drawn_far_apart():
     assert low < 50 < high  # a set against itself has AUROC 50
 
 
+def test_an_axis_in_percent_does_not_go_beyond_100():
+    far = ScoreSet("far", "Far", True, KNOWN.score_vectors + np.float32(100))  # AUROC 100
+    low, high = figures.methods_side_by_side(side_by_side(CAL, KNOWN, [far], 5), "auroc").layout.xaxis.range
+    assert low < 100 <= high < 101
+
+
 def test_each_group_s_bars_add_up_to_one_even_with_scores_far_out():
     scores = np.r_[RNG.exponential(size=500), 1e6]
     made = histograms.score_histograms(

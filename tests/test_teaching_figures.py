@@ -122,6 +122,10 @@ def test_filled_points_are_those_that_benjamini_hochberg_flags():
     filled = {trace.name: len(trace.x) for trace in figure.data if trace.marker.symbol == "circle"}
     assert filled["iD, flagged"] == np.count_nonzero(batch.flagged[1] & ~batch.is_ood)
     assert filled["OOD, flagged"] == np.count_nonzero(batch.flagged[1] & batch.is_ood)
+    top = figure.layout.yaxis.range[1]
+    assert all(
+        p < top for trace in figure.data if trace.mode == "markers" for p in trace.y
+    )  # none is cut in half
 
 
 def test_stream_panels_show_paths_in_powers_of_ten_and_mark_each_alarm():

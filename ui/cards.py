@@ -1,13 +1,16 @@
 """Cards of the home page: the detectors, and the ways in."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from idecode_core.errors import IdecodeError
 from ui.catalogue import PageEntry
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
 
 HEADLINE_N = 5
 
@@ -27,15 +30,22 @@ def link(name: str, label: str, icon: str, query_params: dict[str, str] | None =
         st.markdown(f"{icon} {label}")
 
 
-def detector_card(config: dict[str, Any], headline: str | None) -> None:
-    """What a detector knows and how well it does."""
+def detector_card(config: dict[str, Any]) -> "DeltaGenerator":
+    """What a detector knows; returns the place of its facts, for `show_facts` once its headline is known."""
     with st.container(border=True, height="stretch"):
         icon = "graphic_eq" if config.get("modality") == "audio" else "image"
         st.markdown(f"**:material/{icon}: {config['name']}**")
         st.markdown(f"In-distribution: **{config.get('summary') or 'see its card'}**")
-        facts = f"k = {config.get('k', 0):,} · up to {config.get('n_max', 0)} transforms"
-        st.caption(f"{facts}  \n{headline}" if headline else facts)
+        place = st.empty()
+        show_facts(place, config, None)
         link("inspect", "Use it", ":material/arrow_forward:", {"detector": Path(config["folder"]).name})
+    return place
+
+
+def show_facts(place: "DeltaGenerator", config: dict[str, Any], headline: str | None) -> None:
+    """The size of a detector, and how well it does."""
+    facts = f"k = {config.get('k', 0):,} · up to {config.get('n_max', 0)} transforms"
+    place.caption(f"{facts}  \n{headline}" if headline else facts)
 
 
 def headline(config: dict[str, Any]) -> str | None:

@@ -137,8 +137,8 @@ def methods_side_by_side(rows: Sequence[Row], metric: Metric, height: int = 420)
     layout: dict[str, Any] = {"yaxis": {"categoryorder": "array", "categoryarray": labels[::-1]}}
     seen = [100 * _of(row, metric).mean for row in rows] + [number.mean for _, number in theirs]
     if max(seen) - min(seen) < NARROW:  # a close-up would make nothing of a difference look like much
-        middle = (max(seen) + min(seen)) / 2
-        layout["xaxis"] = {"range": [middle - NARROW / 2, middle + NARROW / 2]}
+        right = min((max(seen) + min(seen) + NARROW) / 2, 100 + NARROW / 20)  # nothing is above 100 percent
+        layout["xaxis"] = {"range": [right - NARROW, right]}
     return finish(figure, f"{TITLES[metric]}, percent", "OOD set", height, layout)
 
 

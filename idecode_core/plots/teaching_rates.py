@@ -94,8 +94,10 @@ def batch_ranks(
     shown = min(shown, order.size)
     p, ood, flag = (np.asarray(values)[order][:shown] for values in (p_values, is_ood, flagged))
     rank = np.arange(1, shown + 1)
+    top = max(2.5 * epsilon, 1.1 * q * shown / order.size, 0.02)
+    inside = p < 0.98 * top  # a dot on the edge would be cut in half
     figure = go.Figure()
-    for name, here, colour in (("iD", ~ood, ID), ("OOD", ood, OOD)):
+    for name, here, colour in (("iD", ~ood & inside, ID), ("OOD", ood & inside, OOD)):
         for state, filled in (("flagged", True), ("not flagged", False)):
             chosen = here & (flag == filled)
             figure.add_scatter(
@@ -128,7 +130,7 @@ def batch_ranks(
     finish(figure, "place in the batch, strangest first", "p-value", height=340)
     without_legend(figure)
     figure.update_xaxes(range=[0, shown + 1])
-    figure.update_yaxes(range=[-0.004, max(2.5 * epsilon, 1.1 * q * shown / order.size, 0.02)])
+    figure.update_yaxes(range=[-0.004, top])
     return figure
 
 
