@@ -8,6 +8,8 @@ from idecode_core.plots.style import CALIBRATION, ID, OOD, faded, finish
 
 COLUMNS = 800  # more could not be told apart on a screen
 HIDDEN = "#8C8C8C"
+SIDES = {"l": 64, "r": 76, "pad": 0}
+"""Margins of every figure over time: seconds lie below each other, and the colour bar fits in at the right."""
 HERTZ_TICKS = (250, 500, 1000, 2000, 4000, 8000, 16000)
 
 
@@ -32,9 +34,9 @@ def waveform(samples: NDArray[np.floating], sample_rate: int, height: int = 130)
     )
     finish(figure, "", "Level", height)
     reach = max(0.05, float(np.abs(samples).max(initial=0.0)))
-    figure.update_yaxes(range=[-1.05 * reach, 1.05 * reach], nticks=3)
+    figure.update_yaxes(range=[-1.05 * reach, 1.05 * reach], nticks=3, automargin=False)
     figure.update_xaxes(range=[0, len(samples) / sample_rate])
-    figure.update_layout(margin_t=8)
+    figure.update_layout(margin={**SIDES, "t": 8})
     return figure
 
 
@@ -74,10 +76,13 @@ def spectrogram(
         tickvals=np.interp(ticks, hertz, places),
         ticktext=[f"{tick:,}" for tick in ticks],
         showgrid=False,
+        automargin=False,
         range=[-0.5, len(hertz) - 0.5],
     )
     figure.update_xaxes(showgrid=False, range=[0, shown.shape[1] * width * seconds_per_frame])
-    figure.update_layout(plot_bgcolor=HIDDEN if hidden is not None else "rgba(0,0,0,0)", margin_t=8)
+    figure.update_layout(
+        plot_bgcolor=HIDDEN if hidden is not None else "rgba(0,0,0,0)", margin={**SIDES, "t": 8}
+    )
     return figure
 
 
@@ -124,5 +129,6 @@ def block_scores(
         )
     finish(figure, "Seconds", "Mean score", height)
     figure.update_xaxes(range=ends)
-    figure.update_yaxes(rangemode="tozero")
+    figure.update_yaxes(rangemode="tozero", automargin=False)
+    figure.update_layout(margin=SIDES)
     return figure
