@@ -1,5 +1,6 @@
 """Where sounds come from: the gallery, the visitor's files, the microphone."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -56,9 +57,7 @@ def _from_gallery(config: dict[str, Any]) -> list[Sample]:
     ]
     if not knows_them:
         groups = [("foreign_sounds", "Sounds to try", [*others, *digits])]
-        st.caption(
-            "Sounds that this detector was trained on may not be passed on; drop in your own to see some."
-        )
+        st.caption(_nothing_bundled(config["scorer"]["classes"]))
     for key, label, addresses in groups:
         st.session_state[key] = address if address in addresses else None
         st.pills(
@@ -73,6 +72,16 @@ def _from_gallery(config: dict[str, Any]) -> list[Sample]:
     sound = bundled[address]
     truth = ("something else" if sound.is_ood else "in-distribution") if knows_them else ""
     return [bundled_sample(sound.name, str(sound.path), address, truth)]
+
+
+def _nothing_bundled(classes: Sequence[str]) -> str:
+    """What to do where the licence of the training sounds forbids to bundle some."""
+    known = ", ".join(escape(name.replace("_", " ")) for name in classes[:4])
+    more = f" and {len(classes) - 4} more" if len(classes) > 4 else ""
+    return (
+        f"This detector knows {known}{more}. Such recordings may not be passed on, so none is here: drop in your own "
+        "under Files. The sounds below are things to try; most are none of its classes."
+    )
 
 
 def _take(key: str) -> None:
