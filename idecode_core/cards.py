@@ -30,10 +30,10 @@ BASE_NCMS = {
     "parameter_error": "the mean squared error of the predicted transform parameters",
     "invariance": "the squared distance between the softmax outputs of x and of g(x) (Eq. 3)",
     "label_cross_entropy": "-log of the probability that M gives, on g(x), to the class that it names for x",
-    "cross_entropy_and_familiarity": "the cross-entropy between M's answer and the transform that was applied, less four "
-    "times the log of M's mean activation on g(x) (docs/familiarity.md)",
-    "label_cross_entropy_and_familiarity": "-log of the probability that M gives, on g(x), to the class that it names for "
-    "x, less twice the log of M's mean activation on g(x) (docs/familiarity.md)",
+    "cross_entropy_and_familiarity": "the cross-entropy between M's answer and the transform that was applied, less the log "
+    "of M's mean activation on g(x) (docs/familiarity.md)",
+    "label_logit_and_familiarity": "minus the logit that M gives, on g(x), to the class that it names for x, less the log "
+    "of M's mean activation on g(x) (docs/familiarity.md)",
 }
 LIMITS = (
     "- The guarantee is about points from the training distribution: at most a share epsilon of them is flagged, on "

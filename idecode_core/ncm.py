@@ -65,6 +65,13 @@ def label_cross_entropy(prediction: Tensor, reference: Tensor) -> Tensor:
     return cross_entropy(prediction, label)
 
 
+def label_logit(prediction: Tensor, reference: Tensor) -> Tensor:
+    """-(logit that M gives on g(x) to the label that it gives to x): `label_cross_entropy` before softmax divides by how
+    much evidence there is for all labels together. Logits (batch, m, c), (batch, c) -> (batch, m)."""
+    label = reference.argmax(dim=-1)[:, None, None].expand(*prediction.shape[:2], 1)
+    return -prediction.gather(2, label).squeeze(2)
+
+
 def familiarity(features: Tensor) -> Tensor:
     """log of the mean activation: how much of what M has learned to look for it finds. (..., d) -> (...).
 
@@ -75,11 +82,11 @@ def familiarity(features: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class BaseNCM:
-    """A loss L, what M(g(x)) is held against, and how much the familiarity of g(x) counts against strangeness."""
+    """A loss L, what M(g(x)) is held against, and whether the familiarity of g(x) is taken off."""
 
     loss: Callable[[Tensor, Tensor], Tensor]
     against: Literal["g", "x"]
-    familiarity: float = 0.0
+    familiarity: bool = False
 
     def __call__(
         self, prediction: Tensor, reference: Tensor | None, target: Tensor, features: Tensor | None = None
@@ -94,7 +101,7 @@ class BaseNCM:
         if not self.familiarity:
             return error
         assert features is not None
-        return error - self.familiarity * familiarity(features)
+        return error - familiarity(features)
 
 
 BASE_NCMS: dict[str, BaseNCM] = {
@@ -105,8 +112,8 @@ BASE_NCMS: dict[str, BaseNCM] = {
     "argmax_disagreement": BaseNCM(argmax_disagreement, "x"),
     "soft_disagreement": BaseNCM(soft_disagreement, "x"),
     "label_cross_entropy": BaseNCM(label_cross_entropy, "x"),
-    "cross_entropy_and_familiarity": BaseNCM(cross_entropy, "g", familiarity=4.0),
-    "label_cross_entropy_and_familiarity": BaseNCM(label_cross_entropy, "x", familiarity=2.0),
+    "cross_entropy_and_familiarity": BaseNCM(cross_entropy, "g", familiarity=True),
+    "label_logit_and_familiarity": BaseNCM(label_logit, "x", familiarity=True),
 }
 
 

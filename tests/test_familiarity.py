@@ -86,11 +86,11 @@ def test_the_table_holds_both_aurocs_as_scikit_learn_computes_them(tmp_path: Pat
 
 
 def test_candidates_of_the_choice_agree_with_the_base_ncm(tmp_path: Path):
-    """Without jitter, the candidate with weight 4 is the base NCM that was kept."""
+    """Without jitter, the candidate that was kept is the base NCM."""
     save_tiny(tmp_path / "tiny")
     scorer = replace(load_detector(tmp_path / "tiny").scorer, transforms=Rotations("all", jitter=0))
     images = np.random.default_rng(4).integers(0, 256, size=(6, 16, 16, 3), dtype=np.uint8)
-    found = CANDIDATES["cross-entropy - 4 familiarity"](answers(scorer, images)).mean(dim=1)
+    found = CANDIDATES["cross-entropy - familiarity"](answers(scorer, images)).mean(dim=1)
     expected = scorer.score(images, n=1, seed=0).score_vectors[:, 0]
     np.testing.assert_allclose(found, expected, rtol=1e-4)
     assert all(candidate(answers(scorer, images)).shape == (6, 4) for candidate in CANDIDATES.values())

@@ -16,6 +16,7 @@ from idecode_core.ncm import (
     invariance,
     kl_divergence,
     label_cross_entropy,
+    label_logit,
     parameter_error,
     softmax_baseline,
 )
@@ -69,6 +70,12 @@ def test_label_cross_entropy_holds_gx_against_the_label_of_x():
     np.testing.assert_allclose(label_cross_entropy(t(PREDICTION), t(REFERENCE)), expected)
 
 
+def test_label_logit_is_minus_the_logit_of_the_label_of_x():
+    labels = REFERENCE.argmax(-1)
+    expected = [[-PREDICTION[i, j, labels[i]] for j in range(5)] for i in range(3)]
+    np.testing.assert_allclose(label_logit(t(PREDICTION), t(REFERENCE)), expected)
+
+
 def test_softmax_baseline_is_one_minus_the_largest_probability():
     np.testing.assert_allclose(softmax_baseline(t(REFERENCE)), 1 - P.max(axis=-1))
 
@@ -85,7 +92,7 @@ def test_what_looks_familiar_scores_lower_by_a_part_that_the_networks_scale_cann
     answers, reference, target = torch.zeros(1, 2, 4), torch.zeros(1, 4), torch.zeros(1, 2, dtype=torch.int64)
     features = torch.tensor([[[1.0, 2.0], [3.0, 6.0]]])  # the second looks three times as familiar
     scores = ncm(answers, reference, target, features)[0]
-    assert (scores[0] - scores[1]).item() == pytest.approx(ncm.familiarity * math.log(3), rel=1e-5)
+    assert (scores[0] - scores[1]).item() == pytest.approx(math.log(3), rel=1e-5)
     louder = ncm(answers, reference, target, 10 * features)[0]
     assert (louder[0] - louder[1]).item() == pytest.approx((scores[0] - scores[1]).item(), rel=1e-4)
 

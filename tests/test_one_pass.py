@@ -53,7 +53,7 @@ def test_the_table_runs_the_network_84_times_a_point(images: np.ndarray, monkeyp
 
 
 def test_several_base_ncms_share_one_pass(images: np.ndarray) -> None:
-    names = ["invariance", "label_cross_entropy", "kl_divergence", "label_cross_entropy_and_familiarity"]
+    names = ["invariance", "label_cross_entropy", "kl_divergence", "label_logit_and_familiarity"]
     one = scorer(SmallAffine(), "invariance", 10)
     found = score_in_one_pass(one, images, names, n=4, seed=0)
     for name in names:

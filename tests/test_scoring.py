@@ -132,7 +132,7 @@ def test_scores_equal_a_plain_loop_over_points_and_draws(scorer):
                 scores.append(-log_softmax(prediction)[target[0, j]])
             elif scorer.base_ncm == "cross_entropy_and_familiarity":
                 activation = np.log(np.mean(z_g[0].double().numpy()))
-                scores.append(-log_softmax(prediction)[target[0, j]] - 4 * activation)
+                scores.append(-log_softmax(prediction)[target[0, j]] - activation)
             elif scorer.base_ncm == "parameter_error":
                 scores.append(np.mean((prediction - target[0, j].numpy()) ** 2))
             else:

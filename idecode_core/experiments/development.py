@@ -1,19 +1,21 @@
 """Data for choosing: neither calibration nor test. Members and weights of a merged detector are chosen on it.
 
-In-distribution: the validation part of CIFAR-10's training set. OOD: four superclasses of CIFAR-100's training split
-(disjoint from the test images), drawn house numbers and generated textures.
+In-distribution: the validation part of CIFAR-10's training set. OOD: four superclasses of CIFAR-100's training split,
+drawn house numbers, generated textures, two photographs, and of each OOD set of the tables other points than those that
+are scored for the tables.
 """
 
 from pathlib import Path
 
 import numpy as np
 
-from idecode_core.data import ImageSet, Split, load_images
-from idecode_core.experiments.scores import pick
+from idecode_core.data import TEST_SETS, ImageSet, Split, load_images
+from idecode_core.experiments.scores import LABELS, OOD_POINTS, pick
 from idecode_core.recipes import superclass
 
 SUPERCLASSES = {9: "buildings and roads", 10: "natural scenes", 13: "invertebrates", 17: "trees"}
 POINTS_PER_SUPERCLASS = 250
+OTHER_POINTS = 300
 
 
 def validation_images(split: Split, data_root: Path | str | None = None) -> ImageSet:
@@ -34,7 +36,18 @@ def development_sets(data_root: Path | str | None = None) -> dict[str, ImageSet]
             load_images("digits-sample", data_root), generator=np.random.default_rng(0)
         ),
         "textures": load_images("textures-sample", data_root),
+        "photographs": load_images("photos-sample", data_root),
+        **{
+            f"{LABELS[name]}, other points": other_points(load_images(f"{name}-test", data_root))
+            for name in TEST_SETS
+        },
     }
+
+
+def other_points(images: ImageSet, count: int = OTHER_POINTS) -> ImageSet:
+    """Points of a test set that `pick` leaves out when it chooses the points of the tables."""
+    order = np.random.default_rng([0, len(images)]).permutation(len(images))
+    return images.take(np.sort(order[OOD_POINTS : OOD_POINTS + count]))
 
 
 def house_numbers(digits: ImageSet, *, generator: np.random.Generator, side: int = 32) -> ImageSet:

@@ -77,7 +77,7 @@ def familiarity(root: Path | str = "checkpoints") -> Section:
     better = [label for label, gain in gains if gain > 0]
     body = (
         f"{seeds(stored)}\n\nThe paper's base NCM for rotations is the cross-entropy between M's answer and the rotation. "
-        "Ours takes off four times the log of M's mean activation on g(x): how much of what M has learned to look for is "
+        "Ours takes off the log of M's mean activation on g(x): how much of what M has learned to look for is "
         "there at all. Same network, points and draws in both columns; "
         "[docs/familiarity.md](docs/familiarity.md) says how it was found and chosen.\n\n"
         f"{grid}\n\nFamiliarity gains on {len(better)} of {len(gains)} sets, "

@@ -1,7 +1,7 @@
 """What else could M's answers tell? Tried on development data: `python -m idecode_core.experiments.familiarity_choice`.
 
 Candidates read the logits and features of the four exact rotations of each image or, for a classifier, of the image
-itself. The weights of familiarity in `ncm.BASE_NCMS` were chosen on this table (docs/familiarity.md).
+itself. The base NCMs with familiarity were chosen on this table (docs/familiarity.md).
 """
 
 from collections.abc import Callable
@@ -44,23 +44,21 @@ Candidate = Callable[[Answers], Tensor]
 """Scores (N, m); larger means stranger."""
 
 
-def with_familiarity(weight: float) -> Candidate:
-    return lambda found: found.error - weight * familiarity(found.features)
+def logit(found: Answers) -> Tensor:
+    return -found.logits.gather(2, found.target[..., None])[..., 0]
 
 
 CANDIDATES: dict[str, Candidate] = {
     "cross-entropy": lambda found: found.error,
     "cross-entropy at temperature 4": lambda found: cross_entropy(found.logits / 4, found.target),
-    "-logit": lambda found: -found.logits.gather(2, found.target[..., None])[..., 0],
-    "entropy": lambda found: -(found.logits.softmax(-1) * found.logits.log_softmax(-1)).sum(dim=-1),
+    "-logit": logit,
     "energy": lambda found: -found.logits.logsumexp(dim=-1),
     "-norm of the features": lambda found: -found.features.norm(dim=-1),
-    "-share of features that are active": lambda found: -(found.features > 0).float().mean(dim=-1),
-    "-familiarity alone": lambda found: -familiarity(found.features),
-    "cross-entropy - 1 familiarity": with_familiarity(1.0),
-    "cross-entropy - 2 familiarity": with_familiarity(2.0),
-    "cross-entropy - 4 familiarity": with_familiarity(4.0),
-    "cross-entropy - 8 familiarity": with_familiarity(8.0),
+    "-familiarity": lambda found: -familiarity(found.features),
+    "cross-entropy - familiarity": lambda found: found.error - familiarity(found.features),
+    "cross-entropy - 4 familiarity": lambda found: found.error - 4 * familiarity(found.features),
+    "-logit - familiarity": lambda found: logit(found) - familiarity(found.features),
+    "-logit - 4 familiarity": lambda found: logit(found) - 4 * familiarity(found.features),
 }
 
 
