@@ -175,7 +175,7 @@ class AudioScorer:
     def answer(self, shares: Tensor) -> str:
         """What M said, in words. shares (classes,)."""
         best = int(shares.argmax())
-        name = self.classes[best] if self.classes else f"class {best}"
+        name = self.classes[best].replace("_", " ") if self.classes else f"class {best}"
         return f"{name} ({float(shares[best]):.0%} sure)"
 
 
