@@ -7,7 +7,7 @@ from ui.cards import detector_card, headline, show_facts, way_in
 from ui.catalogue import pages
 from ui.look import style
 from ui.messages import guard
-from ui.settings import sidebar
+from ui.settings import in_order, sidebar
 
 CARDS_A_ROW = 4
 
@@ -29,7 +29,8 @@ with guard():
             with column:
                 way_in(page)
     st.markdown("### Detectors at hand")
-    configs = list(get_configs().values())
+    found = get_configs()
+    configs = [found[name] for name in in_order(found)]
     cards = []
     for first in range(0, len(configs), CARDS_A_ROW):
         for column, config in zip(

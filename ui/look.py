@@ -19,6 +19,7 @@ STYLE = f"""
 }}
 .st-key-belonging button[aria-checked="true"], .st-key-foreign button[aria-checked="true"],
 .st-key-draws button[aria-checked="true"] {{ box-shadow: 0 0 0 2px #CC79A7; border-color: #CC79A7; }}
+.st-key-picture h3 {{ padding-top: 0; }}
 .st-key-picture img, .st-key-chosen img {{ image-rendering: pixelated; border-radius: 8px; }}
 </style>
 """
@@ -34,7 +35,7 @@ _MARK = (
 )
 _WORDS = (
     '<text x="56" y="24" font-family="Source Sans Pro,Segoe UI,Helvetica,Arial,sans-serif" font-size="20" '
-    'font-weight="600" fill="#3F92CC">iDECODe Studio</text>'
+    'font-weight="600" textLength="142" lengthAdjust="spacingAndGlyphs" fill="#3F92CC">iDECODe Studio</text>'
 )
 LOGO = f'<svg xmlns="http://www.w3.org/2000/svg" width="204" height="32" viewBox="0 0 204 32">{_MARK}{_WORDS}</svg>'
 

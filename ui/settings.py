@@ -55,6 +55,14 @@ class Settings:
     seed: int
 
 
+def in_order(configs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Names of detectors as they are offered: the one to begin with, then those of pictures, then those of sounds."""
+    return sorted(
+        configs,
+        key=lambda name: (name != DEFAULT_DETECTOR, configs[name].get("modality") == "audio", name),
+    )
+
+
 def sidebar(live: Live | None = None) -> Settings:
     """Draw the settings in the sidebar and return them.
 
@@ -69,14 +77,11 @@ def sidebar(live: Live | None = None) -> Settings:
     configs = get_configs()
     if st.session_state.get("detector", next(iter(configs))) not in configs:
         del st.session_state["detector"]  # its folder is gone
-    names = sorted(
-        configs, key=lambda name: (name != DEFAULT_DETECTOR, configs[name].get("modality", ""), name)
-    )
 
     with st.sidebar:
         st.selectbox(
             "Detector",
-            names,
+            in_order(configs),
             help="A trained model with its calibration. What it was trained on is 'in-distribution' for it.",
             key="detector",
             bind="query-params",
