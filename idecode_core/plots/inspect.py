@@ -67,7 +67,7 @@ def aggregate_on_histogram(
             "bargap": 0,
             "barmode": "overlay",
             "showlegend": False,
-            "xaxis": {"type": "log" if logarithmic else "linear", "range": [left, right]},
+            "xaxis": {"type": "log" if logarithmic else "linear", "range": [left, right], "showgrid": False},
             "yaxis": {"range": [0, 1.36 * top]},
         },
         LEFT,
@@ -113,6 +113,9 @@ def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | N
         },
     ]
     steps = {"dtick": 1} if len(scores) <= 20 else {}
+    height: dict[str, Any] = {"type": "linear" if floor is None else "log"}
+    if floor is not None and max(high, scores.max()) > 100 * min(low, scores.min()):
+        height["dtick"] = 1  # powers of ten only
     return finish(
         go.Figure(traces),
         "Draw",
@@ -120,7 +123,7 @@ def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | N
         300,
         {
             "xaxis": {"range": ends, "showgrid": False, **steps},
-            "yaxis": {"type": "linear" if floor is None else "log"},
+            "yaxis": height,
         },
         LEFT,
     )
