@@ -28,6 +28,8 @@ TASKS = {
 BASE_NCMS = {
     "cross_entropy": "the cross-entropy between M's answer and the transform that was applied",
     "parameter_error": "the mean squared error of the predicted transform parameters",
+    "log_parameter_error": "the log of the mean squared error of the predicted transform parameters (the paper: the error "
+    "itself)",
     "invariance": "the squared distance between the softmax outputs of x and of g(x) (Eq. 3)",
     "label_cross_entropy": "-log of the probability that M gives, on g(x), to the class that it names for x",
     "cross_entropy_and_familiarity": "the cross-entropy between M's answer and the transform that was applied, less the log "

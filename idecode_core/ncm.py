@@ -14,12 +14,19 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy as torch_cross_entropy
 from torch.nn.functional import log_softmax, softmax
 
+LEAST_ERROR = 1e-9
 LEAST_ACTIVATION = 1e-6  # of a network that sees nothing at all
 
 
 def parameter_error(prediction: Tensor, target: Tensor) -> Tensor:
     """||M(g(x)) - g||^2, as the mean over the normalised parameters: (batch, m, p) twice -> (batch, m)."""
     return (prediction - target).square().mean(dim=-1)
+
+
+def log_parameter_error(prediction: Tensor, target: Tensor) -> Tensor:
+    """log of `parameter_error`: the negative log-likelihood of a Gaussian whose variance is the error's own, up to
+    constants. One draw ranks as before; in a sum over draws, one large error no longer outweighs all others."""
+    return parameter_error(prediction, target).clamp_min(LEAST_ERROR).log()
 
 
 def cross_entropy(prediction: Tensor, target: Tensor) -> Tensor:
@@ -106,6 +113,7 @@ class BaseNCM:
 
 BASE_NCMS: dict[str, BaseNCM] = {
     "parameter_error": BaseNCM(parameter_error, "g"),
+    "log_parameter_error": BaseNCM(log_parameter_error, "g"),
     "cross_entropy": BaseNCM(cross_entropy, "g"),
     "invariance": BaseNCM(invariance, "x"),
     "kl_divergence": BaseNCM(kl_divergence, "x"),

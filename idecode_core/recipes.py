@@ -139,7 +139,7 @@ _cifar10_projective = replace(
     name="cifar10-projective",
     model=ModelConfig("compact", outputs=8, widths=(32, 128, 256), variance=True),
     transforms=Projective(),
-    base_ncm="parameter_error",
+    base_ncm="log_parameter_error",
     task="transform_parameters",
     epochs=10,
     optimizer="adam",  # the regression diverges under SGD at rates that learn anything

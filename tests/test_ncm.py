@@ -17,6 +17,7 @@ from idecode_core.ncm import (
     kl_divergence,
     label_cross_entropy,
     label_logit,
+    log_parameter_error,
     parameter_error,
     softmax_baseline,
 )
@@ -37,6 +38,13 @@ def test_parameter_error_is_the_mean_squared_error_over_the_parameters():
     target = GENERATOR.normal(size=(3, 5, 4))
     expected = ((PREDICTION - target) ** 2).mean(axis=-1)
     np.testing.assert_allclose(parameter_error(t(PREDICTION), t(target)), expected)
+
+
+def test_log_parameter_error_is_the_log_and_finite_for_a_perfect_answer():
+    target = np.random.default_rng(5).normal(size=PREDICTION.shape)
+    expected = np.log(((PREDICTION - target) ** 2).mean(axis=-1))
+    np.testing.assert_allclose(log_parameter_error(t(PREDICTION), t(target)), expected)
+    assert torch.isfinite(log_parameter_error(t(target), t(target))).all()
 
 
 def test_cross_entropy_is_minus_log_of_the_right_class():
@@ -103,7 +111,7 @@ def test_a_perfect_prediction_scores_lowest(name):
     ncm = BASE_NCMS[name]
     answers = torch.eye(4)[None] * 20  # one draw for each possible answer: (1, 4, 4)
     target = torch.zeros(1, 4, dtype=torch.int64)
-    if name == "parameter_error":
+    if name.endswith("parameter_error"):
         target = torch.tensor([20.0, 0, 0, 0]).expand(1, 4, 4)
     scores = ncm(answers, torch.tensor([[20.0, 0, 0, 0]]), target, torch.ones(1, 4, 6))[0]
     assert scores.argmin() == 0
@@ -112,7 +120,9 @@ def test_a_perfect_prediction_scores_lowest(name):
 
 @pytest.mark.parametrize("name", BASE_NCMS)
 def test_targets_follow_the_prediction_to_its_device(name):
-    target = torch.zeros(2, 3, 4) if name == "parameter_error" else torch.zeros(2, 3, dtype=torch.int64)
+    target = (
+        torch.zeros(2, 3, 4) if name.endswith("parameter_error") else torch.zeros(2, 3, dtype=torch.int64)
+    )
     features = torch.empty(2, 3, 6, device="meta")
     scores = BASE_NCMS[name](
         torch.empty(2, 3, 4, device="meta"), torch.empty(2, 4, device="meta"), target, features
