@@ -8,6 +8,7 @@ import streamlit as st
 from idecode_core.plots import teaching_rates as plots
 from idecode_core.simulate import SWITCHES, Comparison, Run, break_it
 from ui.messages import guard
+from ui.settings import enter_by_app
 from ui.teaching import LINKED, ask_the_class, export_row, percent, seed_control, show, verdict
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def headline(comparison: Comparison, epsilon: float) -> None:
 
 
 with guard():
+    enter_by_app()
     st.title("Break it")
     left, right = st.columns([1, 2.9], gap="medium")
     with left:

@@ -9,6 +9,7 @@ from ui.arrow_model import step_4_model, step_5_draws, step_6_algorithm
 from ui.arrow_ranks import step_1_rank, step_2_p_value, step_3_threshold
 from ui.messages import guard
 from ui.playground import playground
+from ui.settings import enter_by_app
 from ui.teaching import LINKED, class_plan, export_row, seed_control
 
 STEPS = {
@@ -58,6 +59,7 @@ def next_step() -> None:
 
 
 with guard():
+    enter_by_app()
     st.title("How it works")
     with st.container(horizontal=True, vertical_alignment="center"):
         step = st.segmented_control(

@@ -4,12 +4,14 @@ import streamlit as st
 
 from ui.batch_lesson import batch_lesson
 from ui.messages import guard
+from ui.settings import enter_by_app
 from ui.stream_lesson import stream_lesson
 from ui.teaching import LINKED
 
 VIEWS = {"A batch of many": batch_lesson, "A stream that changes": stream_lesson}
 
 with guard():
+    enter_by_app()
     st.title("Many and streams")
     view = st.segmented_control(
         "View",

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from browser import ROOT, drop_in, settled, verdict, visit
+from browser import ROOT, drop_in, served, settled, verdict, visit
 from playwright.sync_api import Browser, Page, expect
 
 from idecode_core import load_detector
@@ -127,6 +127,13 @@ def test_redrawing_judges_the_input_with_other_transforms(app_url: str, visitor:
     expect(verdict(visitor)).not_to_have_text(before)
     settled(visitor)
     assert "seed=1" in visitor.url
+
+
+def test_a_page_without_settings_opened_first_on_a_new_server_is_part_of_the_app(visitor: Page) -> None:
+    with served(ROOT / "app.py") as address:
+        visitor.goto(f"{address}/how_it_works")
+        expect(visitor.get_by_role("link", name="Many and streams", exact=True)).to_be_visible()
+        expect(visitor.get_by_role("heading", name="Rank among friends")).to_be_visible()
 
 
 def test_two_visitors_do_not_see_each_others_files(browser: Browser, app_url: str, borderline: bytes) -> None:

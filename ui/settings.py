@@ -70,7 +70,7 @@ def sidebar(live: Live | None = None) -> Settings:
     such a fragment read `current()`, because its arguments are those of the last full run, and end it with
     `finished("verdict")`.
     """
-    _enter_by_app()
+    enter_by_app()
     st.session_state["page_complete"], st.session_state["unfinished"] = False, ()
     carry_over(KEYS, DEFAULTS)
     live = live or {}
@@ -186,7 +186,7 @@ def show_device() -> None:
         st.sidebar.caption(f"Runs on the {name}")
 
 
-def _enter_by_app() -> None:
+def enter_by_app() -> None:
     """Run app.py first when a link to one page is the first visit to a new server.
 
     Until st.navigation has been called once, Streamlit takes a folder named pages/ for its older kind of app and
