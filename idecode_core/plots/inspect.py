@@ -33,7 +33,7 @@ def aggregate_on_histogram(
     if low == high:
         edges = np.array([low - 0.5, high + 0.5])
     counts, _ = np.histogram(calibration_scores, edges)
-    middles = np.sqrt(edges[:-1] * edges[1:]) if logarithmic else (edges[:-1] + edges[1:]) / 2
+    middles = (edges[:-1] + edges[1:]) / 2  # as bars have them, on a logarithmic axis too
     traces = []
     for above, colour in ((False, faded(CALIBRATION, 0.65)), (True, faded(THRESHOLD, 0.75))):
         here = (middles > threshold) == above
@@ -114,8 +114,8 @@ def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | N
     ]
     steps = {"dtick": 1} if len(scores) <= 20 else {}
     height: dict[str, Any] = {"type": "linear" if floor is None else "log"}
-    if floor is not None and max(high, scores.max()) > 100 * min(low, scores.min()):
-        height["dtick"] = 1  # powers of ten only
+    if floor is not None and 1e2 < max(high, scores.max()) / min(low, scores.min()) < 1e5:
+        height["dtick"] = 1  # powers of ten only; over more of them Plotly leaves some out by itself
     return finish(
         go.Figure(traces),
         "Draw",
