@@ -13,14 +13,18 @@ from idecode_core.checkpoint import read_config, save_detector
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, IdecodeError, SettingError
 from idecode_core.evaluation import ScoreSet, read_scores, write_scores
+from idecode_core.experiments.both_transforms import false_detections, first_run_p_values, merge_stored
 from idecode_core.experiments.false_detections import observed_band, sampled_rates
 from idecode_core.experiments.reproduce import EXPERIMENTS, possible, reproduce
 from idecode_core.experiments.results import Section, beside_the_paper, write_section
+from idecode_core.experiments.stored import Stored
 from idecode_core.files import write_npz
 from idecode_core.images import Preprocessing
 from idecode_core.merged import MergedScorer
+from idecode_core.metrics import false_detection_rate
 from idecode_core.models import Equivariant, ModelConfig
 from idecode_core.scoring import ImageScorer, Scorer
+from idecode_core.testing.merging import fisher_assuming_independence
 from idecode_core.transforms import Projective, Rotations, SmallAffine
 
 OOD_SETS = {"svhn-test": "SVHN", "cifar100-test": "CIFAR-100", "places-test": "Places", "isun-test": "iSUN"}
@@ -201,3 +205,29 @@ def test_scores_of_other_weights_are_never_tabulated(root: Path, tmp_path: Path)
     write_scores(tmp_path / "cifar10-projective", strange, "another")
     with pytest.raises(CheckpointError, match="other weights"):
         reproduce(["table1"], tmp_path, tmp_path / "RESULTS.md")
+
+
+def test_pt_merged_with_rs_keeps_the_bound_and_fisher_does_not() -> None:
+    """Two members that see the same strangeness: summed ranks are calibrated, Fisher counts one finding twice.
+
+    iD test points share the law of the calibration points, so the calibrated rate must lie in its exact 99 % band.
+    """
+    generator = np.random.default_rng(0)
+
+    def stored(name: str, own: np.ndarray, noise: float) -> Stored:
+        vectors = own[:, None] + noise * generator.normal(size=(len(own), 100))
+        known = ScoreSet("cifar10-test", "iD", False, vectors[2000:].astype(np.float32))
+        return Stored(name, Path("x") / name, {}, Calibration(vectors[:2000, :20]), known, [], None)
+
+    strangeness = generator.normal(size=5000)
+    members = [stored("cifar10-projective", strangeness, 0.3), stored("cifar10-rotations", strangeness, 0.3)]
+    together = merge_stored(members)
+    assert together.calibration.k == 1000
+    rate = false_detection_rate(first_run_p_values(together, 5), 0.05)
+    low, high = observed_band(1000, 0.05, 3000)
+    assert low <= rate <= high
+    fisher = fisher_assuming_independence(np.stack([first_run_p_values(m, 5) for m in members], axis=1))
+    assert false_detection_rate(fisher, 0.05) > high
+    text = false_detections(members, together, 5)
+    assert f"| PT + RS, calibrated | {100 * rate:.1f} |" in text
+    assert "not valid" in text

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from idecode_core.errors import SettingError
+from idecode_core.experiments.all_detectors import merged
 from idecode_core.experiments.audio import audio
 from idecode_core.experiments.curves import auroc_vs_n, tnr_vs_n
 from idecode_core.experiments.false_detections import fdr
 from idecode_core.experiments.familiarity import familiarity
 from idecode_core.experiments.results import Section, write_section
 from idecode_core.experiments.softmax import sbp
-from idecode_core.experiments.tables import fashion, merged, svhn, table1, transform_sets
+from idecode_core.experiments.tables import fashion, svhn, table1, transform_sets
 
 EXPERIMENTS: dict[str, Callable[[Path], Section]] = {
     "table1": table1,

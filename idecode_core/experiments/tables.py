@@ -1,4 +1,4 @@
-"""Tables: methods side by side (Table 1), PT against RS (App. C.1.6), all detectors, and SVHN as iD (App. C.1.3)."""
+"""Tables: methods side by side (Table 1), PT against RS (App. C.1.6), Fashion-MNIST, and SVHN as iD (App. C.1.3)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +10,6 @@ from idecode_core.paper import COMPARABLE, Reported, reported
 from idecode_core.side_by_side import Row, side_by_side
 
 N = 5
-TARGETS = {"svhn": 94.0, "cifar100": 82.0, "tinyimagenet": 84.0, "isun": 84.0, "places": 82.0}
-"""AUROC that the project set itself for the merged detector."""
 
 
 def seeds(stored: Stored) -> str:
@@ -75,7 +73,7 @@ def transform_sets(root: Path | str = "checkpoints") -> Section:
     """PT against RS at n = 1 and n = 5: which sets are better detected with which G."""
     found = [open_stored(root, name) for name in ("cifar10-projective", "cifar10-rotations")]
     rows, pairs = [], []
-    for label, sets in _shared(found):
+    for label, sets in shared_sets(found):
         cells = [label]
         for n, method in ((1, "ICAD"), (N, "iDECODe")):
             for stored, ood_set in zip(found, sets, strict=True):
@@ -92,7 +90,7 @@ def transform_sets(root: Path | str = "checkpoints") -> Section:
     return Section("transform-sets", "Projective transforms (PT) against rotation ranges (RS)", body)
 
 
-def _shared(found: Sequence[Stored]) -> list[tuple[str, list[ScoreSet]]]:
+def shared_sets(found: Sequence[Stored]) -> list[tuple[str, list[ScoreSet]]]:
     """OOD sets that all detectors have scores of, in the order of the first."""
     by_name = [{ood_set.name: ood_set for ood_set in stored.ood_sets} for stored in found]
     return [
@@ -100,48 +98,6 @@ def _shared(found: Sequence[Stored]) -> list[tuple[str, list[ScoreSet]]]:
         for ood_set in found[0].ood_sets
         if all(ood_set.name in sets for sets in by_name)
     ]
-
-
-def best_reported(ood_set: str) -> float | None:
-    """The paper's best AUROC at n=5 on this set, whichever its G; of Places365 only the sound one (App. C.1.6)."""
-    dataset = ood_set.removesuffix("-test")
-    kinds = ("rotations",) if dataset == "places" else ("projective", "rotations")
-    numbers = [reported("cifar10", kind, ood_set, "iDECODe", N, "auroc") for kind in kinds]
-    return max((number.mean for number in numbers if number), default=None)
-
-
-def merged(root: Path | str = "checkpoints") -> Section:
-    """Every detector of CIFAR-10 on every OOD set at n=5, the merged one beside the paper's best column."""
-    found = open_all(root)
-    rows, pairs = [], []
-    for label, sets in _shared(found):
-        values = [
-            evaluate(stored.calibration, stored.id_set, ood_set, N).auroc
-            for stored, ood_set in zip(found, sets, strict=True)
-        ]
-        dataset = sets[0].name.removesuffix("-test")
-        best = best_reported(dataset)
-        target = TARGETS.get(dataset)
-        rows.append(
-            [
-                label,
-                *map(percent, values),
-                f"{target:.0f}" if target else "–",
-                f"{best:.1f}" if best and dataset in COMPARABLE else "–",
-            ]
-        )
-        if best and found[-1].name == "cifar10-merged":
-            pairs.append((label, 100 * values[-1].mean, best))
-    titles = [stored.name.removeprefix("cifar10-") for stored in found]
-    grid = table(["OOD set, AUROC at n=5", *titles, "our target", "paper's best"], rows)
-    sources = "\n\n".join(seeds(stored) for stored in found)
-    note = (
-        "The merged detector (the paper's future work) sums -log of its members' ranks among points of the validation "
-        "part and is calibrated on the held-out points, so Theorem 1 holds for it; `docs/merging.md` says how members "
-        "and weights were chosen. Members that use labels are an advantage that the paper's detector does not have."
-    )
-    body = f"{note}\n\n{sources}\n\n{grid}\n\n{beside_the_paper(pairs, 'merged, AUROC at n=5, against its best G')}"
-    return Section("merged", "All detectors of CIFAR-10, and the merged one", body)
 
 
 def fashion(root: Path | str = "checkpoints") -> Section:
