@@ -76,6 +76,9 @@ def describe_training(record: TrainingRecord) -> str:
             " **The backbone, EfficientNet-Lite0, was trained on ImageNet before**, which has seen much of what is OOD "
             "here; do not compare the numbers with those of models trained from scratch."
         )
+    start = record.settings.get("start_from", "")
+    if start:
+        pretrained += f" The backbone starts from that of `{Path(start).name}`, trained on the same split."
     return (
         f"{TASKS[record.task]}.{pretrained} Recipe `{record.recipe}`: {record.epochs} epochs in {record.hours:.2f} hours on two CPU "
         f"cores (shared with other work), seed {record.seed}; epoch {record.best_epoch} was kept for its validation loss "
