@@ -21,9 +21,11 @@ lint: $(READY_DEV)  ## style, format and types
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
-bench: $(READY_DEV)  ## speed and memory ratios, each measured in one run
+bench: $(READY_DEV) chromium  ## speed and memory ratios, each measured in one run
 	$(PYTHON) -m benchmarks.p_values
 	$(PYTHON) -m benchmarks.scoring
+	$(PYTHON) -m benchmarks.audio
+	$(PYTHON) -m benchmarks.app
 
 clean:  ## remove .venv and the tools' caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

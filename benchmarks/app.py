@@ -2,8 +2,8 @@
 
     python -m benchmarks.app
 
-1. Moving epsilon on the Inspect page, from the key press until verdict and main figure show it, against a bare page with
-   one slider and one Plotly chart. Goal: at most 2 times.
+1. Moving epsilon or n on the Inspect page, from the key press until verdict and main figure (n: the main figure) show it,
+   against a bare page with one slider and one Plotly chart. Goal: at most 2 times.
 2. First useful paint of a new server's home page against a bare page that imports torch. Goal: at most 1.5 times.
 Needs Chromium and Playwright.
 """
@@ -66,7 +66,14 @@ def move_time(page: Page, slider: str, key: str, selectors: list[str]) -> float:
     return duration
 
 
-def epsilon_moves(browser: Browser, app: str, bare: str) -> tuple[list[float], list[float]]:
+WATCHED = {
+    "epsilon": ["[data-testid=stMain] .st-key-picture h3", ".st-key-aggregate_chart .scatterlayer"],
+    "n": [".st-key-aggregate_chart .main-svg"],
+}
+"""What shows a slider's new value; the verdict of this sample is the same for most n."""
+
+
+def slider_moves(browser: Browser, app: str, bare: str, slider: str) -> tuple[list[float], list[float]]:
     """Moves of both pages, in turn."""
     with visit(browser) as ours, visit(browser) as theirs:
         ours.goto(f"{app}/inspect?sample=digits-sample-3")
@@ -74,13 +81,10 @@ def epsilon_moves(browser: Browser, app: str, bare: str) -> tuple[list[float], l
         for page in (ours, theirs):
             page.wait_for_selector(".js-plotly-plot", timeout=PATIENCE)
             settled(page)
-        figure = ".st-key-aggregate_chart .scatterlayer"
         own, other = [], []
         for i in range(MOVES):
             key = "ArrowLeft" if i % 2 else "ArrowRight"
-            own.append(
-                move_time(ours, ".st-key-epsilon", key, ["[data-testid=stMain] .st-key-picture h3", figure])
-            )
+            own.append(move_time(ours, f".st-key-{slider}", key, WATCHED[slider]))
             other.append(move_time(theirs, ".st-key-value", key, [".js-plotly-plot .gtitle"]))
         return own, other
 
@@ -106,8 +110,9 @@ def main() -> None:
         bare_slider.write_text(BARE_SLIDER)
         bare_torch.write_text(BARE_TORCH)
         with served(ROOT / "app.py") as app, served(bare_slider) as bare:
-            own, other = epsilon_moves(browser, app, bare)
-        report("Moving epsilon", own, other, 2)
+            moves = {slider: slider_moves(browser, app, bare, slider) for slider in WATCHED}
+        for slider, (own, other) in moves.items():
+            report(f"Moving {slider}", own, other, 2)
         own, other = [], []
         for _ in range(STARTS):
             own.append(first_paint(browser, ROOT / "app.py", "text=What would you like to do?"))
