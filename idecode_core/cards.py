@@ -42,7 +42,7 @@ LIMITS = (
     "average over calibration sets. It says nothing about how many OOD points are found; the table does, for these sets.\n"
     "- Images are cut to the middle square and resized to the model's size first. A change of camera, compression or "
     "cropping can make in-distribution images strange; calibrate anew on images of your own.\n"
-    "- Numbers on OOD sets come from random parts of public sets and have a sampling error of one to two points.\n"
+    "- Numbers on OOD sets come from random parts of public sets and have a sampling error of about one point.\n"
 )
 
 

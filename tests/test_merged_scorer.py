@@ -12,7 +12,7 @@ from idecode_core.checkpoint import load_detector, read_config, save_detector
 from idecode_core.data import ImageSet
 from idecode_core.errors import CheckpointError, SettingError
 from idecode_core.evaluation import ScoreSet, read_scores, write_scores
-from idecode_core.experiments.development import house_numbers
+from idecode_core.experiments.development import house_numbers, other_points
 from idecode_core.experiments.merge import Member, build_merged, shared_split
 from idecode_core.experiments.merge_choice import try_weights, weight_grid
 from idecode_core.experiments.scores import pick, score_points, score_test_sets, sets_to_score
@@ -166,6 +166,15 @@ def test_picked_points_are_the_same_every_time_and_all_of_a_small_set() -> None:
     np.testing.assert_array_equal(pick(images, 9).x, pick(images, 9).x)
     assert len(pick(images, 9)) == 9
     assert pick(images, 100) is images
+
+
+@pytest.mark.parametrize("size", [1264, 2000])
+def test_development_points_are_never_in_a_table(size: int) -> None:
+    images = ImageSet("numbered-test", np.zeros((size, 1, 1, 3), np.uint8), np.arange(size))
+    tables, development = pick(images, 1000), other_points(images)
+    assert not set(tables.y.tolist()) & set(development.y.tolist())
+    assert len(development) == 300
+    assert len(tables) == min(1000, size - 300)
 
 
 def test_the_id_test_set_comes_first_and_is_not_among_the_ood_sets() -> None:

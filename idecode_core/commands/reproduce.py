@@ -37,8 +37,8 @@ def reproduce(
 def score_sets(
     folder: Annotated[Path, typer.Argument(help="A detector folder.", show_default=False)],
     data_root: DataRoot = None,
-    id_points: Annotated[int, typer.Option(min=1, help="At most this many iD test points.")] = 1200,
-    ood_points: Annotated[int, typer.Option(min=1, help="At most this many points of each OOD set.")] = 400,
+    id_points: Annotated[int, typer.Option(min=1, help="At most this many iD test points.")] = 2000,
+    ood_points: Annotated[int, typer.Option(min=1, help="At most this many points of each OOD set.")] = 1000,
     without_familiarity: Annotated[
         bool, typer.Option(help="Also store scores of the base NCM less familiarity, to compare.")
     ] = False,

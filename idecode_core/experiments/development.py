@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from idecode_core.data import TEST_SETS, ImageSet, Split, load_images
-from idecode_core.experiments.scores import LABELS, OOD_POINTS, pick
+from idecode_core.experiments.scores import DEVELOPMENT, LABELS, pick, random_order
 from idecode_core.recipes import superclass
 
 SUPERCLASSES = {9: "buildings and roads", 10: "natural scenes", 13: "invertebrates", 17: "trees"}
 POINTS_PER_SUPERCLASS = 250
-OTHER_POINTS = 300
 
 
 def validation_images(split: Split, data_root: Path | str | None = None) -> ImageSet:
@@ -44,10 +43,9 @@ def development_sets(data_root: Path | str | None = None) -> dict[str, ImageSet]
     }
 
 
-def other_points(images: ImageSet, count: int = OTHER_POINTS) -> ImageSet:
+def other_points(images: ImageSet) -> ImageSet:
     """Points of a test set that `pick` leaves out when it chooses the points of the tables."""
-    order = np.random.default_rng([0, len(images)]).permutation(len(images))
-    return images.take(np.sort(order[OOD_POINTS : OOD_POINTS + count]))
+    return images.take(np.sort(random_order(images)[DEVELOPMENT]))
 
 
 def house_numbers(digits: ImageSet, *, generator: np.random.Generator, side: int = 32) -> ImageSet:

@@ -25,7 +25,9 @@ from idecode_core.one_pass import score_in_one_pass
 from idecode_core.scoring import ImageScorer, Scorer
 
 DRAWS = RUNS * DRAWS_PER_RUN
-ID_POINTS, OOD_POINTS = 1200, 400
+ID_POINTS, OOD_POINTS = 2000, 1000
+DEVELOPMENT = slice(400, 700)
+"""Which places of a test set's random order are for choosing, and so are never in a table (`development`)."""
 LABELS = {
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
@@ -69,11 +71,19 @@ def sets_to_score(dataset: str) -> list[SetToScore]:
 
 
 def pick(images: ImageSet, count: int, seed: int = 0) -> ImageSet:
-    """`count` points chosen at random by the seed, in the set's own order; all of them when there are fewer."""
+    """`count` points chosen at random by the seed, in the set's own order; all of them when there are fewer.
+
+    Points in the places of DEVELOPMENT are left out.
+    """
     if len(images) <= count:
         return images
-    chosen = np.random.default_rng([seed, len(images)]).permutation(len(images))[:count]
+    order = random_order(images, seed)
+    chosen = np.concatenate([order[: DEVELOPMENT.start], order[DEVELOPMENT.stop :]])[:count]
     return images.take(np.sort(chosen))
+
+
+def random_order(images: ImageSet, seed: int = 0) -> NDArray[np.int64]:
+    return np.random.default_rng([seed, len(images)]).permutation(len(images))
 
 
 def score_test_sets(
