@@ -76,14 +76,14 @@ class MergedScorer:
         return self.members[0].describe(parameters)
 
     def variants(self, sample: Any, *, n: int, seed: int) -> list[Variant]:
-        """The variants of every member, each labelled with the member's name."""
+        """The variants of every member, each labelled with the member's name (its base NCM is left out)."""
         found: list[Variant] = []
         for member, name in zip(self.members, self.names, strict=True):
             for variant in member.variants(sample, n=n, seed=seed):
                 found.append(
                     Variant(
                         variant.image,
-                        f"{name}: {variant.applied}",
+                        f"{name.partition('@')[0]}: {variant.applied}",
                         variant.predicted,
                         variant.score,
                         variant.draw,

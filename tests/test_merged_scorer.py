@@ -94,6 +94,12 @@ def test_a_merged_detector_is_calibrated_on_the_held_out_points_and_loads_again(
     np.testing.assert_allclose(
         again.score_vectors(images.x[:4], n=3), built.score_vectors(images.x[:4], n=3), atol=1e-9
     )
+    applied = [variant.applied for variant in again.variants(images.x[0], n=1)]
+    assert applied[0].startswith("tiny: rotated by")
+    assert applied[-1].startswith(
+        "tiny-labels: "
+    )  # which base NCM reads the answer is not part of what was applied
+    assert not any("@" in text for text in applied)
 
 
 def test_stored_scores_of_members_give_the_merged_scores(
