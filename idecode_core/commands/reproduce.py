@@ -85,6 +85,6 @@ def score_sets(
     if config["scorer"].get("classes"):
         store_softmax_scores(folder, dataset, data_root=data_root, id_points=id_points, ood_points=ood_points)
     if without_familiarity:
-        score_without_familiarity(folder, dataset, data_root=data_root)
+        score_without_familiarity(folder, data_root=data_root)
     write_card(folder)
     typer.echo(f"{folder}: scores of {', '.join(score_set.name for score_set in found)} are stored.")

@@ -13,7 +13,7 @@ from idecode_core.data import load_images
 from idecode_core.errors import CheckpointError
 from idecode_core.evaluation import Metric, ScoreSet, id_and_ood, read_scores, runs, write_scores
 from idecode_core.experiments.results import Section, percent, table
-from idecode_core.experiments.scores import DRAWS, ID_POINTS, OOD_POINTS, pick, sets_to_score
+from idecode_core.experiments.scores import pick
 from idecode_core.experiments.stored import open_stored
 from idecode_core.experiments.tables import N, paper_number, seeds
 from idecode_core.metrics import auroc
@@ -27,24 +27,19 @@ SUFFIX = "_and_familiarity"
 PLAIN = "plain"
 
 
-def score_without_familiarity(
-    folder: Path | str, dataset: str, *, data_root: Path | str | None = None, draws: int = DRAWS
-) -> None:
-    """Score the test sets of `score_test_sets` with the detector's base NCM less familiarity, same points and draws."""
+def score_without_familiarity(folder: Path | str, *, data_root: Path | str | None = None) -> None:
+    """Score the stored test sets with the detector's base NCM less familiarity, same points and draws."""
     folder = Path(folder)
     scorer = load_detector(folder).scorer
     if not isinstance(scorer, ImageScorer) or not BASE_NCMS[scorer.base_ncm].familiarity:
         raise CheckpointError(f"{folder} does not use familiarity: there is nothing to leave out.")
     plain = replace(scorer, base_ncm=scorer.base_ncm.removesuffix(SUFFIX))
     identity = str(read_config(folder)["scorer_sha256"])
-    stored = {score_set.name for score_set in read_scores(folder, identity)}
-    for test_set in sets_to_score(dataset):
-        if test_set.name not in stored:
-            continue
-        images = pick(load_images(test_set.name, data_root), OOD_POINTS if test_set.is_ood else ID_POINTS)
-        vectors = score_in_one_pass(plain, images.x, [plain.base_ncm], n=draws, seed=0)[plain.base_ncm]
-        score_set = ScoreSet(test_set.name, test_set.label, test_set.is_ood, vectors.astype(np.float32))
-        write_scores(folder / PLAIN, score_set, identity)
+    for own in read_scores(folder, identity):
+        images = pick(load_images(own.name, data_root), len(own))
+        vectors = score_in_one_pass(plain, images.x, [plain.base_ncm], n=own.score_vectors.shape[1], seed=0)
+        found = vectors[plain.base_ncm].astype(np.float32)
+        write_scores(folder / PLAIN, replace(own, score_vectors=found), identity)
 
 
 def separation(id_set: ScoreSet, ood_set: ScoreSet, n: int) -> Metric:
