@@ -6,9 +6,8 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from idecode_core.draws import content_key
 from idecode_core.sounds import Sound, read_sound
-from ui.samples import PICTURE, THUMBNAIL, Sample, smaller
+from ui.samples import Sample, hashed_sample
 
 RATE, COLUMNS = 16_000, 128
 
@@ -16,17 +15,8 @@ RATE, COLUMNS = 16_000, 128
 def sound_sample(name: str, data: bytes, *, address: str = "", truth: str = "") -> Sample:
     """Check and hash a sound file; an InputError says in one sentence why it cannot be used."""
     sound = read_sound(data, name=name)
-    identity = content_key(sound.samples, seed=0).tobytes().hex()
-    pixels = picture(sound)
-    return Sample(
-        name,
-        data,
-        identity,
-        address or f"file-{identity[:12]}",
-        smaller(pixels, THUMBNAIL),
-        smaller(pixels, PICTURE),
-        truth,
-        "audio",
+    return hashed_sample(
+        name, data, sound.samples, picture(sound), address=address, truth=truth, modality="audio"
     )
 
 

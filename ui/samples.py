@@ -44,7 +44,21 @@ class Sample:
 def image_sample(name: str, data: bytes, *, address: str = "", truth: str = "") -> Sample:
     """Check and hash an image file; an InputError says in one sentence why it cannot be used."""
     pixels = read_image(data, name)
-    identity = content_key(pixels, seed=0).tobytes().hex()
+    return hashed_sample(name, data, pixels, pixels, address=address, truth=truth)
+
+
+def hashed_sample(
+    name: str,
+    data: bytes,
+    content: NDArray[Any],
+    pixels: NDArray[np.uint8],
+    *,
+    address: str,
+    truth: str,
+    modality: str = "image",
+) -> Sample:
+    """A sample known by the hash of its decoded content, with its pictures."""
+    identity = content_key(content, seed=0).tobytes().hex()
     return Sample(
         name,
         data,
@@ -53,6 +67,7 @@ def image_sample(name: str, data: bytes, *, address: str = "", truth: str = "") 
         smaller(pixels, THUMBNAIL),
         smaller(pixels, PICTURE),
         truth,
+        modality,
     )
 
 
