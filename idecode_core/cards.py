@@ -70,17 +70,17 @@ def describe_training(record: TrainingRecord) -> str:
         accuracy = f", accuracy {100 * record.validation_accuracy:.1f} %"
     if record.test_accuracy is not None:
         accuracy += f" (test set: {100 * record.test_accuracy:.1f} %)"
-    pretrained = ""
+    origin = ""
     if record.settings["model"]["backbone"] == "efficientnet-lite0":
-        pretrained = (
+        origin = (
             " **The backbone, EfficientNet-Lite0, was trained on ImageNet before**, which has seen much of what is OOD "
             "here; do not compare the numbers with those of models trained from scratch."
         )
     start = record.settings.get("start_from", "")
     if start:
-        pretrained += f" The backbone starts from that of `{Path(start).name}`, trained on the same split."
+        origin += f" The backbone starts from that of `{Path(start).name}`, trained on the same split."
     return (
-        f"{TASKS[record.task]}.{pretrained} Recipe `{record.recipe}`: {record.epochs} epochs in {record.hours:.2f} hours on two CPU "
+        f"{TASKS[record.task]}.{origin} Recipe `{record.recipe}`: {record.epochs} epochs in {record.hours:.2f} hours on two CPU "
         f"cores (shared with other work), seed {record.seed}; epoch {record.best_epoch} was kept for its validation loss "
         f"of {record.validation_loss:.4f}{accuracy}.\n\n"
         f"Random split of the training set: {record.proper_training_points:,} proper training points, "
