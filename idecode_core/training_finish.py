@@ -19,7 +19,7 @@ from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, DataError
 from idecode_core.files import write_json, write_npz, write_text
 from idecode_core.images import Preprocessing
-from idecode_core.models import blank_model
+from idecode_core.models import Equivariant, blank_model
 from idecode_core.plots.training import learning_curve_svg
 from idecode_core.recipes import Recipe
 from idecode_core.run_state import load_weights
@@ -85,10 +85,21 @@ def calibration_indices(split: Split, most: int = CALIBRATION_POINTS) -> NDArray
     return np.sort(np.random.default_rng(0).permutation(split.calibration)[:most])
 
 
+@torch.no_grad()
+def rounded(model: Equivariant) -> Equivariant:
+    """M with its convolutions and matrices at half precision, so that they can be stored in half the room. Scores are
+    computed in single precision, before and after saving alike."""
+    for weight in model.parameters():
+        if weight.dim() > 1:
+            weight.copy_(weight.half())
+    return model
+
+
 def build_trained_scorer(recipe: Recipe, run_folder: Path, device: torch.device) -> ImageScorer:
     """M of the run's best epoch with the recipe's G, base NCM and preprocessing."""
     model = blank_model(recipe.model)
     load_weights(run_folder / "best.safetensors", model)
+    model = rounded(model)
     names = class_names(recipe.dataset) if recipe.task == "label" else ()
     return ImageScorer(
         model, recipe.transforms, recipe.base_ncm, Preprocessing(recipe.size, recipe.grey), device, names

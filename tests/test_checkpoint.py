@@ -20,11 +20,13 @@ from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, IdecodeError
 from idecode_core.files import write_atomically, write_json, write_npz, write_text
 from idecode_core.merged import MergedScorer
-from idecode_core.transforms import Projective, Rotations, SmallAffine
+from idecode_core.training_finish import rounded
+from idecode_core.transforms import Projective, Rotations, SharpRotations, SmallAffine
 
 IMAGES = random_images(5, seed=3)
 SCORERS = {
     "rotations": lambda: small_scorer(Rotations(per_draw="all")),
+    "sharp rotations": lambda: small_scorer(SharpRotations(per_draw="all")),
     "projective": lambda: small_scorer(Projective(), "parameter_error", outputs=8, pair=True),
     "small affine": lambda: small_scorer(SmallAffine(degrees=9.0), "label_cross_entropy", outputs=10),
     "merged": lambda: MergedScorer(
@@ -67,6 +69,20 @@ def test_saving_again_writes_the_same_bytes(folder, tmp_path):
     save_detector(load_detector(folder, "cpu"), tmp_path / "again")
     for path in folder.iterdir():
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_weights_that_half_precision_holds_take_half_the_room_and_come_back_bit_for_bit(tmp_path):
+    plain, short = small_scorer(), small_scorer()
+    rounded(short.model)
+    assert not torch.equal(plain.model.head.weight, short.model.head.weight)
+    for name, scorer in (("plain", plain), ("short", short)):
+        save_detector(calibrated(scorer), tmp_path / name)
+        loaded = load_detector(tmp_path / name, "cpu").scorer
+        for key, value in scorer.model.state_dict().items():
+            assert loaded.model.state_dict()[key].dtype == value.dtype
+            assert torch.equal(loaded.model.state_dict()[key], value)
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("short", "plain")]
+    assert sizes[0] < 0.65 * sizes[1]
 
 
 def test_config_says_what_the_detector_is(folder):
