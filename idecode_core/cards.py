@@ -58,7 +58,7 @@ def describe_scorer(settings: dict[str, Any]) -> str:
             f"points (the validation part), and the weighted sum is calibrated:\n\n{members}"
         )
     transforms = dict(settings["transforms"])
-    name = transforms.pop("name").replace("_", " ")
+    name = transforms.pop("name").replace("sharp_rotations", "rotations, bicubic").replace("_", " ")
     details = ", ".join(f"{key} = {value}" for key, value in transforms.items() if key != "variants")
     base_ncm = BASE_NCMS.get(settings["base_ncm"], settings["base_ncm"])
     return f"G: {name}{f' ({details})' if details else ''}; base NCM: {base_ncm}."

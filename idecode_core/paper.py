@@ -3,7 +3,9 @@
 "Spread" is the standard deviation over five runs. n is |V(x)|: 1 for the base score and ICAD.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 Number = tuple[float, float]  # mean and spread, in percent
 
@@ -124,6 +126,18 @@ AUDIO: tuple[tuple[float, Number, Number, Number, Number], ...] = (
     (50.07, (55.18, 0.67), (54.35, 1.38), (56.56, 1.10), (56.83, 0.34)),
 )
 """AUROC on FSDnoisy18k's four sets (Table 4): SBP, base score, ICAD, iDECODe n=5, iDECODe n=20."""
+
+
+def transforms_in_paper(scorer: Mapping[str, Any]) -> str:
+    """The paper's G that a scorer's settings (config.json) stand for: rotations are the same set however pictures are
+    sampled. "" for a merged detector, which has several.
+
+    >>> transforms_in_paper({"kind": "image", "transforms": {"name": "sharp_rotations", "jitter": 10}})
+    'rotations'
+    """
+    if scorer.get("kind") != "image":
+        return ""
+    return str(scorer.get("transforms", {}).get("name", "")).removeprefix("sharp_")
 
 
 def reported(

@@ -16,11 +16,19 @@ from idecode_core.merged import MergedScorer
 from idecode_core.models import ModelConfig, blank_model
 from idecode_core.models.vgg import VGGConfig, blank_vgg
 from idecode_core.scoring import ImageScorer, Scorer
-from idecode_core.transforms import Projective, Rotations, SmallAffine, SpecAugment, TransformSet
+from idecode_core.transforms import (
+    Projective,
+    Rotations,
+    SharpRotations,
+    SmallAffine,
+    SpecAugment,
+    TransformSet,
+)
 
 Settings = dict[str, Any]
 TRANSFORM_SETS: dict[str, type] = {
     "rotations": Rotations,
+    "sharp_rotations": SharpRotations,
     "projective": Projective,
     "small_affine": SmallAffine,
     "specaugment": SpecAugment,
@@ -29,7 +37,7 @@ TRANSFORM_SETS: dict[str, type] = {
 
 def transform_settings(transforms: TransformSet) -> Settings:
     for name, kind in TRANSFORM_SETS.items():
-        if isinstance(transforms, kind):
+        if type(transforms) is kind:
             return {"name": name, **asdict(transforms)}  # type: ignore[call-overload]
     raise CheckpointError(
         f"Transforms of type {type(transforms).__name__} cannot be saved: expected one of {', '.join(TRANSFORM_SETS)}. "

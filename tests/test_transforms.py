@@ -7,11 +7,11 @@ from PIL import Image
 from scipy import stats
 
 from idecode_core.draws import content_keys
-from idecode_core.transforms import Projective, Rotations, SmallAffine
+from idecode_core.transforms import Projective, Rotations, SharpRotations, SmallAffine
 from idecode_core.transforms.projective import CENTRE, SPREAD
 
 SIZES = [(32, 32), (28, 28), (48, 64), (65, 33)]  # (h, w): the paper's, ours, non-square, odd
-SETS = [Projective(), Rotations(), Rotations(per_draw="all"), SmallAffine()]
+SETS = [Projective(), Rotations(), Rotations(per_draw="all"), SharpRotations(), SmallAffine()]
 GREY = 128  # PIL's fill; ours is 127.5
 
 
@@ -92,18 +92,59 @@ def test_rotations_equal_pil_rotate(h, w, angle):
     x = picture(h, w)
     ours = levels(Rotations().apply(as_tensor(x[None]), torch.tensor([[angle]]))[0, 0])
     pil = Image.fromarray(x).rotate(angle, Image.Resampling.BILINEAR, fillcolor=(GREY,) * 3)
+    assert_same_as_pil(ours, pil, turn_about_the_centre(angle, h, w))
+
+
+def turn_about_the_centre(angle: float, h: int, w: int) -> np.ndarray:
+    """Output-to-input matrix of a counter-clockwise rotation: there, turn, and back."""
     radians = np.radians(angle)
     to_centre = np.array([[1, 0, -w / 2], [0, 1, -h / 2], [0, 0, 1]])
     turn = np.array(
         [[np.cos(radians), -np.sin(radians), 0], [np.sin(radians), np.cos(radians), 0], [0, 0, 1]]
     )
-    assert_same_as_pil(ours, pil, np.linalg.inv(to_centre) @ turn @ to_centre)
+    return np.linalg.inv(to_centre) @ turn @ to_centre
 
 
+def cubic_weight(distance: float, a: float = -0.75) -> float:
+    """Keys' cubic convolution kernel."""
+    d = abs(distance)
+    if d <= 1:
+        return (a + 2) * d**3 - (a + 3) * d**2 + 1
+    return a * (d**3 - 5 * d**2 + 8 * d - 4) if d < 2 else 0.0
+
+
+@pytest.mark.parametrize(("h", "w"), SIZES)
+@pytest.mark.parametrize("angle", [-7, 84, 190, 271])
+def test_sharp_rotations_weigh_sixteen_neighbours_by_the_cubic_kernel(h, w, angle):
+    noise = np.random.default_rng(1).integers(0, 256, (h, w, 3)).astype(np.uint8)
+    ours = levels(SharpRotations().apply(as_tensor(noise[None]), torch.tensor([[angle]]))[0, 0])
+    x, y = source_points(turn_about_the_centre(angle, h, w), h, w)
+    for i, j in np.random.default_rng(2).integers(0, (h, w), (60, 2)):
+        left, top = int(np.floor(x[i, j] - 0.5)) - 1, int(np.floor(y[i, j] - 0.5)) - 1
+        expected = np.zeros(3)
+        for row in range(top, top + 4):
+            for column in range(left, left + 4):
+                inside = 0 <= row < h and 0 <= column < w
+                pixel = noise[row, column] if inside else np.full(3, 127.5)
+                expected += cubic_weight(x[i, j] - column - 0.5) * cubic_weight(y[i, j] - row - 0.5) * pixel
+        np.testing.assert_allclose(ours[i, j], expected.clip(0, 255), atol=0.05)
+
+
+def test_sharp_rotations_keep_more_of_the_fine_detail():
+    """The spread of noise after a turn by 5 degrees: bilinear sampling averages much of it away."""
+    noise = as_tensor(np.random.default_rng(3).integers(0, 256, (8, 32, 32, 3)).astype(np.uint8))
+    angles = torch.full((8, 1), 5)
+    sharp, soft = (
+        kind.apply(noise, angles)[..., 8:24, 8:24].std() for kind in (SharpRotations(), Rotations())
+    )
+    assert 1.2 * soft < sharp < noise.std()
+
+
+@pytest.mark.parametrize("transforms", [Rotations(), SharpRotations()])
 @pytest.mark.parametrize("turns", [0, 1, 2, 3])
-def test_quarter_turns_are_exact(turns):
+def test_quarter_turns_are_exact(turns, transforms):
     x = picture(32, 32)
-    ours = levels(Rotations().apply(as_tensor(x[None]), torch.tensor([[90 * turns]]))[0, 0])
+    ours = levels(transforms.apply(as_tensor(x[None]), torch.tensor([[90 * turns]]))[0, 0])
     np.testing.assert_allclose(ours, np.rot90(x, turns), atol=0.02)
 
 

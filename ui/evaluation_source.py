@@ -101,9 +101,9 @@ def no_scores(config: dict[str, Any]) -> None:
 
 def paper_setting(config: dict[str, Any]) -> tuple[str, str]:
     """(iD dataset, transforms) of the paper's table to compare with; empty where there is none."""
-    scorer = config.get("scorer", {})
-    dataset = str(config.get("name", "")).split("-")[0]
-    return dataset, str(scorer.get("transforms", {}).get("name", "")) if scorer.get("kind") == "image" else ""
+    from idecode_core.paper import transforms_in_paper
+
+    return str(config.get("name", "")).split("-")[0], transforms_in_paper(config.get("scorer", {}))
 
 
 def evaluations(source: Source, method: str, n: int, aggregate: str) -> "Sequence[Evaluation]":

@@ -8,6 +8,7 @@ from idecode_core.calibration import Calibration
 from idecode_core.checkpoint import read_calibration, read_config
 from idecode_core.errors import CheckpointError
 from idecode_core.evaluation import ScoreSet, id_and_ood, read_scores
+from idecode_core.paper import transforms_in_paper
 from idecode_core.training_finish import TrainingRecord, read_training
 
 CIFAR10_DETECTORS = ("cifar10-projective", "cifar10-rotations", "cifar10-invariance", "cifar10-merged")
@@ -32,8 +33,8 @@ class Stored:
 
     @property
     def transforms(self) -> str:
-        """The name of G, as in config.json; "" for a merged detector, which has several."""
-        return str(self.config["scorer"].get("transforms", {}).get("name", ""))
+        """The paper's name of G; "" for a merged detector, which has several, and for sounds."""
+        return transforms_in_paper(self.config["scorer"])
 
 
 def open_stored(root: Path | str, name: str) -> Stored:

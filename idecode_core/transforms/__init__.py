@@ -3,7 +3,7 @@
 from idecode_core.transforms.affine import SmallAffine
 from idecode_core.transforms.base import TransformSet
 from idecode_core.transforms.projective import Projective
-from idecode_core.transforms.rotations import Rotations
+from idecode_core.transforms.rotations import Rotations, SharpRotations
 from idecode_core.transforms.specaugment import SpecAugment
 
-__all__ = ["Projective", "Rotations", "SmallAffine", "SpecAugment", "TransformSet"]
+__all__ = ["Projective", "Rotations", "SharpRotations", "SmallAffine", "SpecAugment", "TransformSet"]

@@ -5,14 +5,14 @@ of the four ranges it came from.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from idecode_core.draws import Keys, integers, uniforms
-from idecode_core.transforms.warp import rotation_matrices, warp
+from idecode_core.transforms.warp import Interpolation, rotation_matrices, warp
 
 RANGES = 4
 QUARTER_TURN = 90
@@ -28,6 +28,7 @@ class Rotations:
 
     per_draw: Literal["one", "all"] = "one"
     jitter: int = 10
+    interpolation: ClassVar[Interpolation] = "bilinear"
 
     @property
     def variants(self) -> int:
@@ -46,7 +47,7 @@ class Rotations:
 
     def apply(self, x: Tensor, parameters: Tensor) -> Tensor:
         """x (batch, c, h, w), angles (batch, m) -> (batch, m, c, h, w)."""
-        return warp(x, rotation_matrices(parameters.to("cpu"), *x.shape[-2:]))
+        return warp(x, rotation_matrices(parameters.to("cpu"), *x.shape[-2:]), self.interpolation)
 
     def target(self, parameters: Tensor) -> Tensor:
         """The range that each angle lies in: (batch, m), int64 in {0, 1, 2, 3}."""
@@ -54,3 +55,11 @@ class Rotations:
 
     def describe(self, parameters: Tensor) -> list[str]:
         return [f"rotated by {int(angle)} degrees" for angle in parameters]
+
+
+@dataclass(frozen=True)
+class SharpRotations(Rotations):
+    """The same rotations, bicubic: they keep the fine detail that bilinear sampling blurs away, which is part of what
+    sets other sources of pictures apart (docs/rotations.md)."""
+
+    interpolation: ClassVar[Interpolation] = "bicubic"

@@ -2,17 +2,21 @@
 
 Conventions: a 3x3 matrix maps OUTPUT pixels to INPUT pixels (as PIL's PERSPECTIVE does). Coordinates are
 in pixels with the origin at the top-left corner of the top-left pixel, so pixel (i, j) has its centre at
-(j + 0.5, i + 0.5). Sampling is bilinear; outside of the image lies mid-grey.
+(j + 0.5, i + 0.5). Sampling is bilinear, or bicubic where a transform set asks for it; outside of the image lies
+mid-grey.
 """
+
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
 FILL = 0.5  # mid-grey, for images in [0, 1]
+Interpolation = Literal["bilinear", "bicubic"]
 
 
-def warp(x: Tensor, matrices: Tensor) -> Tensor:
+def warp(x: Tensor, matrices: Tensor, interpolation: Interpolation = "bilinear") -> Tensor:
     """Warp each image by its m matrices: x (batch, c, h, w), matrices (batch, m, 3, 3) -> (batch, m, c, h, w)."""
     batch, m = matrices.shape[:2]
     c, h, w = x.shape[1:]
@@ -30,8 +34,10 @@ def warp(x: Tensor, matrices: Tensor) -> Tensor:
     grid = points[:, :2] / points[:, 2:] * scale - 1  # grid_sample counts from -1 to 1
     grid = grid.permute(0, 2, 3, 1)  # (batch * m, h, w, 2)
     source = (x - FILL).repeat_interleave(m, dim=0) if m > 1 else x - FILL  # (batch * m, c, h, w)
-    out = grid_sample(source, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
-    return (out + FILL).reshape(batch, m, c, h, w)
+    out = grid_sample(source, grid, mode=interpolation, padding_mode="zeros", align_corners=False) + FILL
+    if interpolation == "bicubic":  # its overshoot at edges leaves the range of pixels
+        out = out.clamp_(0, 1)
+    return out.reshape(batch, m, c, h, w)
 
 
 def rotation_matrices(degrees: Tensor, h: int, w: int) -> Tensor:
