@@ -9,7 +9,7 @@ from typing import Literal
 
 from idecode_core.errors import SettingError
 from idecode_core.models import ModelConfig, pretrained
-from idecode_core.transforms import Projective, Rotations, SmallAffine, TransformSet
+from idecode_core.transforms import Projective, Rotations, SharpRotations, SmallAffine, TransformSet
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,11 @@ _fashion = Recipe(
 _cifar10_rotations = Recipe(
     name="cifar10-rotations",
     dataset="cifar10",
-    model=ModelConfig("compact", outputs=4, widths=(32, 128, 256)),
-    transforms=Rotations(per_draw="all"),
+    model=ModelConfig("compact", outputs=4, widths=(64, 256, 256)),
+    transforms=SharpRotations(per_draw="all"),
     base_ncm="cross_entropy_and_familiarity",
     task="transform_class",
-    epochs=18,
+    epochs=36,
     crop=3,
     ema=0.998,
 )
@@ -134,8 +134,15 @@ _cifar10_pretrained = replace(
     learning_rate=0.02,
     weight_decay=1e-5,
 )
-_cifar10_projective = replace(
+_narrow_rotations = replace(
     _cifar10_rotations,
+    name="cifar10-rotations-narrow",
+    model=ModelConfig("compact", outputs=4, widths=(32, 128, 256)),
+    transforms=Rotations(per_draw="all"),
+    epochs=18,
+)
+_cifar10_projective = replace(
+    _narrow_rotations,
     name="cifar10-projective",
     model=ModelConfig("compact", outputs=8, widths=(32, 128, 256), variance=True),
     transforms=Projective(),
@@ -145,7 +152,7 @@ _cifar10_projective = replace(
     optimizer="adam",  # the regression diverges under SGD at rates that learn anything
     learning_rate=1e-3,
     weight_decay=0.0,
-    start_from="checkpoints/cifar10-rotations",
+    start_from="checkpoints/cifar10-rotations-narrow",
 )
 _cifar10_invariance = Recipe(
     name="cifar10-invariance",
@@ -167,6 +174,7 @@ RECIPES: dict[str, Recipe] = {
         replace(_fashion, name="fashion-quick", dataset="fashionmini", epochs=8),
         _cifar10_rotations,
         _cifar10_pretrained,
+        _narrow_rotations,
         _cifar10_projective,
         _cifar10_invariance,
         _paper_projective,

@@ -254,6 +254,11 @@ def initialise(recipe: Recipe, proper: Images, split: Split) -> Equivariant:
 def trained_backbone(folder: Path, split: Split) -> nn.Module:
     """The backbone of a detector that was trained before, on the same split: else calibration points would have been
     seen in training, and the guarantee would be gone."""
+    if not (folder / "split.npz").is_file():
+        raise TrainingError(
+            f"Training starts from the backbone of {folder}, which is not there: expected a detector folder with its "
+            f"split.npz. Train it first: python -m idecode_core train {folder.name} --out {folder}"
+        )
     with np.load(folder / "split.npz", allow_pickle=False) as arrays:
         held_out = arrays["calibration"]
     if not np.array_equal(np.sort(held_out), np.sort(split.calibration)):

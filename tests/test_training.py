@@ -331,3 +331,22 @@ def test_training_can_start_from_a_detectors_backbone_on_the_same_split_only(tmp
     assert all(torch.equal(begun[name], learned[name]) for name in weights)
     with pytest.raises(TrainingError, match="another split"):
         train(replace(second, seed=5), tmp_path / "third", images=images, epochs=1)
+
+
+def test_a_detector_to_start_from_that_is_not_there_is_named_with_the_command_that_makes_it(
+    tmp_path: Path,
+) -> None:
+    recipe = replace(ROTATIONS, start_from=str(tmp_path / "fashion-quick"))
+    with pytest.raises(TrainingError, match=r"fashion-quick.*not there.*train fashion-quick --out"):
+        train(recipe, tmp_path / "run", images=tiny_images(), epochs=1)
+
+
+def test_a_recipe_that_starts_from_a_detector_names_one_that_another_recipe_makes_with_the_same_backbone() -> (
+    None
+):
+    starting = [recipe for recipe in RECIPES.values() if recipe.start_from]
+    assert starting
+    for recipe in starting:
+        first = get_recipe(Path(recipe.start_from).name)
+        assert (first.dataset, first.seed, first.size) == (recipe.dataset, recipe.seed, recipe.size)
+        assert (first.model.backbone, first.model.widths) == (recipe.model.backbone, recipe.model.widths)
