@@ -7,6 +7,7 @@ CPU cores. `python -m idecode_core train NAME` runs one.
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from idecode_core.audio_recipes import AUDIO_RECIPES
 from idecode_core.errors import SettingError
 from idecode_core.models import ModelConfig, pretrained
 from idecode_core.transforms import Projective, Rotations, SharpRotations, SmallAffine, TransformSet
@@ -199,6 +200,6 @@ def get_recipe(name: str) -> Recipe:
         short = [n for n in RECIPES if not n.startswith("paper-c")]
         raise SettingError(
             f"No recipe is called {name!r}. Expected one of {', '.join(short)}, paper-cifar10-projective, "
-            f"paper-cifar10-one-class-0..9 or paper-cifar100-superclass-0..19."
+            f"paper-cifar10-one-class-0..9 or paper-cifar100-superclass-0..19; for sounds {', '.join(AUDIO_RECIPES)}."
         )
     return RECIPES[name]

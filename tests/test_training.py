@@ -301,7 +301,7 @@ def test_training_leaves_the_global_generators_alone(tmp_path: Path) -> None:
 
 
 def test_a_wrong_recipe_name_lists_the_right_ones() -> None:
-    with pytest.raises(SettingError, match=r"cifar10-rotations.*paper-cifar100-superclass"):
+    with pytest.raises(SettingError, match=r"cifar10-rotations.*paper-cifar100-superclass.*esc50-animals"):
         get_recipe("cifar10")
 
 
