@@ -49,8 +49,8 @@ def main(
             way = replace(scorer, transforms=transforms)
             inside = sums(way, known)
             found = [auroc(inside, sums(way, images)) for images in outside.values()]
-            cells = (f"{100 * value:.1f}" for value in (*found, np.mean(found)))
-            rows.append([folder.name, name, *cells])
+            cells = [f"{100 * value:.1f}" for value in found]
+            rows.append([folder.name, name, *cells, f"{100 * np.mean(found):.1f}"])
     typer.echo(table(["detector", "pictures are turned by", *outside, "mean"], rows))
 
 
