@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from ui.cache import spare_collections
-from ui.catalogue import pages
-from ui.links import enter
-from ui.look import LOGO
-from ui.messages import guard
-from ui.settings import page_complete, show_device
+from ui.frame.cache import spare_collections
+from ui.frame.catalogue import pages
+from ui.frame.links import enter
+from ui.frame.look import LOGO
+from ui.frame.messages import guard
+from ui.frame.settings import page_complete, show_device
 
 st.set_page_config(
     page_title="iDECODe Studio",

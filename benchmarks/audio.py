@@ -16,11 +16,11 @@ from statistics import median
 import numpy as np
 import torch
 
-from idecode_core.audio_recipes import AUDIO_RECIPES
-from idecode_core.audio_scoring import AudioScorer
+from idecode_core.audio.read import Sound
+from idecode_core.audio.scorer import AudioScorer
 from idecode_core.models.vgg import VGGConfig, blank_vgg
-from idecode_core.sounds import Sound
-from idecode_core.synthetic_sounds import noise
+from idecode_core.training.recipes import get_recipe
+from tools.synthetic_sounds import noise
 
 
 def seconds_of(run: Callable[[], object]) -> float:
@@ -32,9 +32,9 @@ def seconds_of(run: Callable[[], object]) -> float:
 def compare(seconds: float, n: int, repeats: int) -> tuple[float, float, float, float]:
     """Medians in seconds: from the sound to its scores, from the features to its scores, the bare forward pass of the
     same blocks, the features alone."""
-    recipe = AUDIO_RECIPES["esc50-animals"]
-    model = blank_vgg(VGGConfig(10, recipe.widths, recipe.stride))
-    scorer = AudioScorer(model, recipe.transforms, recipe.base_ncm, recipe.features)
+    recipe = get_recipe("esc50-animals")
+    model = blank_vgg(VGGConfig(10, recipe.shows.widths, recipe.shows.stride))
+    scorer = AudioScorer(model, recipe.transforms, recipe.base_ncm, recipe.shows.features)
     wave = noise(seconds, 44_100, generator=np.random.default_rng(0))
     sound = Sound(wave, 44_100)  # an upload: it has to be resampled as well
     clip = scorer.clip(sound)

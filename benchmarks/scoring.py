@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.nn.functional import cross_entropy
 
-from idecode_core.images import Preprocessing
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.scorer import ImageScorer
 from idecode_core.models import Equivariant
-from idecode_core.recipes import get_recipe
-from idecode_core.scoring import VARIANTS_PER_BATCH, ImageScorer
+from idecode_core.scorer import VARIANTS_PER_BATCH
+from idecode_core.training.recipes import get_recipe
 from idecode_core.transforms import Rotations
 
 SIDE = 32
@@ -46,7 +47,7 @@ QUICK = Sizes(points=8, plain_points=10, sweep_points=1, stream=600, repeats=1)
 
 def make_scorer() -> ImageScorer:
     recipe = get_recipe("cifar10-rotations")
-    return ImageScorer(Equivariant(recipe.model), Rotations(), recipe.base_ncm, Preprocessing(SIDE))
+    return ImageScorer(Equivariant(recipe.shows.model), Rotations(), recipe.base_ncm, Preprocessing(SIDE))
 
 
 def random_images(count: int) -> Images:

@@ -8,7 +8,7 @@ Conventions, everywhere in this package:
 - a point's draws are a function of (seed, decoded content) and of nothing else.
 
     from idecode_core import load_detector
-    detector = load_detector("checkpoints/fashion-rotations")
+    detector = load_detector("fashion-rotations")
     detection = detector.detect(["photo.jpg"], n=5, epsilon=0.05)
     print(detection.p_values, detection.is_ood)
 """
@@ -23,18 +23,21 @@ _HOMES = {
     "p_values": "conformal",
     "smoothed_p_values": "conformal",
     "FalseDetectionLaw": "conformal",
-    "Calibration": "calibration",
-    "AGGREGATES": "calibration",
-    "auroc": "metrics",
-    "roc": "metrics",
-    "tnr_at_tpr": "metrics",
-    "false_detection_rate": "metrics",
+    "Calibration": "conformal.calibration",
+    "AGGREGATES": "conformal.calibration",
+    "auroc": "evaluation.metrics",
+    "roc": "evaluation.metrics",
+    "tnr_at_tpr": "evaluation.metrics",
+    "false_detection_rate": "evaluation.metrics",
+    "certify": "certified",
+    "Certified": "certified",
     "Detector": "detector",
     "Detection": "detector",
-    "ImageScorer": "scoring",
-    "load_detector": "checkpoint",
-    "save_detector": "checkpoint",
-    "list_detectors": "checkpoint",
+    "ImageScorer": "image.scorer",
+    "AudioScorer": "audio.scorer",
+    "load_detector": "folder.detector",
+    "save_detector": "folder.detector",
+    "list_detectors": "folder.listing",
     "IdecodeError": "errors",
 }
 

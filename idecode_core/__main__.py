@@ -1,3 +1,3 @@
-from idecode_core.cli import main
+from idecode_core.cli.app import main
 
 main()

@@ -31,3 +31,7 @@ class TrainingError(IdecodeError):
 
 class NothingFlaggedWarning(UserWarning):
     """epsilon is so small for this k that no point can ever be flagged."""
+
+
+class WrongSignWarning(UserWarning):
+    """Nearly all new scores lie on the normal side of all calibration scores: the sign may be the other way round."""

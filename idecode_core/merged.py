@@ -6,31 +6,53 @@ NCM: it is calibrated on points that were not used for ranking, so Theorem 1 hol
 draws for one point may depend on each other; what counts is that each point has its own.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 from torch import Tensor
 
 from idecode_core.conformal import p_values
-from idecode_core.errors import InputError, SettingError
-from idecode_core.scoring import ImageScorer, Progress, Samples, Scored, Variant, chunks, decode_samples
+from idecode_core.draws import Prepared
+from idecode_core.errors import SettingError
+from idecode_core.scorer import (
+    Inspected,
+    Progress,
+    Samples,
+    Scored,
+    Scorer,
+    Settings,
+    Term,
+    Variant,
+    Vectors,
+    build_scorer,
+    chunks,
+    in_one_pass,
+    prepared,
+)
 
 POINTS_PER_CHUNK = 128
 
 
+def merge_terms(
+    member_vectors: Sequence[Vectors], references: Sequence[Vectors], weights: Sequence[float]
+) -> list[Vectors]:
+    """Members' score vectors, each (batch, n) -> weight * -log(rank among the reference), each (batch, n)."""
+    return [
+        weight * -np.log(p_values(reference.ravel(), vectors.ravel()).reshape(vectors.shape))
+        for vectors, reference, weight in zip(member_vectors, references, weights, strict=True)
+    ]
+
+
 def merge_vectors(
-    member_vectors: Sequence[NDArray[np.float64]],
-    references: Sequence[NDArray[np.float64]],
-    weights: Sequence[float],
-) -> NDArray[np.float64]:
-    """Members' score vectors, each (batch, n) -> sum over members of weight * -log(rank among the reference): (batch, n)."""
+    member_vectors: Sequence[Vectors], references: Sequence[Vectors], weights: Sequence[float]
+) -> Vectors:
+    """The sum of `merge_terms` over the members: (batch, n)."""
     total = np.zeros_like(member_vectors[0])
-    for vectors, reference, weight in zip(member_vectors, references, weights, strict=True):
-        ranks = p_values(reference.ravel(), vectors.ravel()).reshape(vectors.shape)
-        total += weight * -np.log(ranks)
+    for term in merge_terms(member_vectors, references, weights):
+        total += term
     return total
 
 
@@ -38,11 +60,12 @@ def merge_vectors(
 class MergedScorer:
     """Members with, for each, reference base scores (r, n_ref) of points that are not in the calibration set."""
 
-    members: tuple[ImageScorer, ...]
+    kind: ClassVar[str] = "merged"
+
+    members: tuple[Scorer, ...]
     names: tuple[str, ...]
-    references: tuple[NDArray[np.float64], ...]
+    references: tuple[Vectors, ...]
     weights: tuple[float, ...]
-    modality: str = "image"
 
     def __post_init__(self) -> None:
         counts = {len(self.members), len(self.names), len(self.references), len(self.weights)}
@@ -52,41 +75,83 @@ class MergedScorer:
                 f"got {len(self.members)} members, {len(self.names)} names, {len(self.references)} references and "
                 f"{len(self.weights)} weights."
             )
+        if len({member.modality for member in self.members}) > 1:
+            raise SettingError("A merged detector's members must all take pictures, or all take sounds.")
 
-    def merge(self, member_vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    @property
+    def modality(self) -> str:
+        return self.members[0].modality
+
+    def merge(self, member_vectors: Sequence[Vectors]) -> Vectors:
         """Members' score vectors, each (batch, n) -> merged score vectors (batch, n)."""
         return merge_vectors(member_vectors, self.references, self.weights)
 
+    def decode(self, samples: Samples) -> Iterator[Any]:
+        return self.members[0].decode(samples)
+
+    def prepare(self, decoded: Any, seed: int) -> Prepared:
+        own = tuple(member.prepare(decoded, seed) for member in self.members)
+        return Prepared(own[0].key, seed, own)
+
     def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
-        vectors: list[NDArray[np.float64]] = []
-        parameters: list[Tensor] = []
-        done = 0
-        for images in chunks(decode_samples(samples), POINTS_PER_CHUNK):
-            scored = [member.score(images, n=n, seed=seed) for member in self.members]
-            vectors.append(self.merge([s.score_vectors for s in scored]))
-            parameters.extend(scored[0].parameters)
-            done += len(images)
-            if progress is not None:
-                progress(done)
-        if not vectors:
-            raise InputError("Expected at least one image, got none; add files or check the folder.")
-        return Scored(np.concatenate(vectors), tuple(parameters))
+        def batches() -> Iterator[tuple[dict[str, Vectors], tuple[Tensor, ...]]]:
+            for points in chunks(prepared(self, samples, seed), POINTS_PER_CHUNK):
+                scored = [
+                    member.score([point.x[i] for point in points], n=n, seed=seed)
+                    for i, member in enumerate(self.members)
+                ]
+                yield {"": self.merge([part.score_vectors for part in scored])}, scored[0].parameters
+
+        return in_one_pass(batches(), progress, "image" if self.modality == "image" else "sound")[""]
+
+    def inspect(self, sample: Any, *, n: int, seed: int) -> Inspected:
+        """Every member's variants; a draw's terms are what the members add to it."""
+        (point,) = prepared(self, sample, seed)
+        found = [
+            member.inspect(own, n=n, seed=seed) for member, own in zip(self.members, point.x, strict=True)
+        ]
+        vectors = [part.score_vector[None] for part in found]
+        names = [name.partition("@")[0] for name in self.names]  # a member's base NCM is left out
+        terms = merge_terms(vectors, self.references, self.weights)  # each (1, n)
+        variants: list[Variant] = []
+        for part, name in zip(found, names, strict=True):
+            variants += [replace(variant, member=name) for variant in part.variants]
+        return Inspected(
+            self.merge(vectors)[0],
+            tuple(sorted(variants, key=lambda variant: variant.draw)),
+            tuple(
+                tuple(Term(name, float(term[0, i])) for name, term in zip(names, terms, strict=True))
+                for i in range(n)
+            ),
+        )
 
     def describe(self, parameters: Tensor) -> list[str]:
         return self.members[0].describe(parameters)
 
-    def variants(self, sample: Any, *, n: int, seed: int) -> list[Variant]:
-        """The variants of every member, each labelled with the member's name (its base NCM is left out)."""
-        found: list[Variant] = []
-        for member, name in zip(self.members, self.names, strict=True):
-            for variant in member.variants(sample, n=n, seed=seed):
-                found.append(
-                    Variant(
-                        variant.image,
-                        f"{name.partition('@')[0]}: {variant.applied}",
-                        variant.predicted,
-                        variant.score,
-                        variant.draw,
-                    )
-                )
-        return sorted(found, key=lambda variant: variant.draw)
+    def settings(self) -> Settings:
+        return {
+            "kind": self.kind,
+            "names": list(self.names),
+            "weights": list(self.weights),
+            "members": [member.settings() for member in self.members],
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        tensors: dict[str, Tensor] = {}
+        for i, (member, reference) in enumerate(zip(self.members, self.references, strict=True)):
+            tensors |= {f"member{i}.{name}": value for name, value in member.tensors().items()}
+            tensors[f"reference{i}"] = torch.from_numpy(np.ascontiguousarray(reference))
+        return tensors
+
+    @classmethod
+    def build(
+        cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+    ) -> "MergedScorer":
+        members, references = [], []
+        for i, member in enumerate(settings["members"]):
+            prefix = f"member{i}."
+            own = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+            members.append(build_scorer(member, own, device))
+            references.append(tensors[f"reference{i}"].double().numpy())
+        weights = tuple(float(weight) for weight in settings["weights"])
+        return cls(tuple(members), tuple(settings["names"]), tuple(references), weights)

@@ -15,6 +15,8 @@ from torch.nn.functional import cross_entropy as torch_cross_entropy
 from torch.nn.functional import log_softmax, softmax
 
 LEAST_ERROR = 1e-9
+ERROR, UNFAMILIAR = "how far the answer is off", "how unfamiliar it looks"
+"""The summands of a score, for readers."""
 LEAST_ACTIVATION = 1e-6  # of a network that sees nothing at all
 
 
@@ -100,15 +102,22 @@ class BaseNCM:
     ) -> Tensor:
         """Predictions (batch, m, outputs), M(x) (batch, outputs) or None, targets (batch, m, ...) and M's features of
         g(x) (batch, m, d), which only familiarity needs -> scores (batch, m)."""
+        error, *familiar = self.terms(prediction, reference, target, features).values()
+        return error + familiar[0] if familiar else error
+
+    def terms(
+        self, prediction: Tensor, reference: Tensor | None, target: Tensor, features: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """The summands of the score by name, each (batch, m); arguments as above."""
         if self.against == "g":
             error = self.loss(prediction, target.to(prediction.device))
         else:
             assert reference is not None
             error = self.loss(prediction, reference)
         if not self.familiarity:
-            return error
+            return {ERROR: error}
         assert features is not None
-        return error - familiarity(features)
+        return {ERROR: error, UNFAMILIAR: -familiarity(features)}
 
 
 BASE_NCMS: dict[str, BaseNCM] = {

@@ -1,18 +1,19 @@
 """Break it: violate one assumption at a time and watch the guarantee go, beside the intact run."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
 
-from idecode_core.plots import teaching_rates as plots
+from idecode_core.plots import breaking as plots
 from idecode_core.simulate import SWITCHES, Comparison, Run, break_it
-from ui.messages import guard
-from ui.settings import enter_by_app
-from ui.teaching import LINKED, ask_the_class, export_row, percent, seed_control, show, verdict
+from ui.frame.look import show
+from ui.frame.messages import guard
+from ui.frame.settings import enter_by_app
+from ui.learn.teaching import LINKED, ask_the_class, export_row, percent, seed_control, verdict
 
 if TYPE_CHECKING:
-    from idecode_core.report.simulations import Export
+    from idecode_core.report import Export
 
 REPEATS = 200
 QUESTIONS = {
@@ -55,9 +56,9 @@ def simulate(switch: str, k: int, n: int, seed: int) -> Comparison:
 
 def export(comparison: Comparison, switch: str, seed: int, epsilon: float) -> "Export":
     """Both runs, to keep."""
-    from idecode_core.report.simulations import break_it_export
+    from idecode_core.report.breaking import break_it_export
 
-    arguments = {"switch": switch, "k": comparison.k, "n": comparison.n, "repeats": REPEATS}
+    arguments: dict[str, Any] = {"switch": switch, "k": comparison.k, "n": comparison.n, "repeats": REPEATS}
     return break_it_export(comparison, arguments, seed=seed, epsilon=epsilon)
 
 
@@ -122,10 +123,7 @@ with guard():
     comparison = simulate(switch, k, n, seed)
     tests = comparison.intact.p_values.shape[1]
     runs = {"Intact": comparison.intact, "Broken": comparison.broken}
-    tallest = max(
-        np.histogram(run.p_values, np.linspace(0, 1, 21))[0].max() / run.p_values.size * 20
-        for run in runs.values()
-    )
+    tallest = max(plots.density(run.p_values).max() for run in runs.values())
     highest = max(np.quantile(run.false_detection_rates, 0.95, axis=0).max() for run in runs.values())
     with right:
         headline(comparison, epsilon)
@@ -138,12 +136,10 @@ with guard():
             f"calibration points and judges {tests} iD and {tests} OOD points."
         )
         ask_the_class(
-            [
-                (
-                    "Before you look: will there be more false alarms or fewer? Raise hands.",
-                    "Six of the seven bring more. One brings fewer, and is just as bad.",
-                ),
-                QUESTIONS[switch],
-            ]
+            (
+                "Before you look: will there be more false alarms or fewer? Raise hands.",
+                "Six of the seven bring more. One brings fewer, and is just as bad.",
+            ),
+            QUESTIONS[switch],
         )
         export_row("break-it", lambda: export(comparison, switch, seed, epsilon))

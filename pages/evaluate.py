@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from ui.cache import get_configs
-from ui.evaluation_source import stored
-from ui.evaluation_view import LIVE, evaluation
-from ui.links import carry_over, keep
-from ui.messages import guard
-from ui.own_scores import own_files, own_scores
-from ui.settings import sidebar
+from ui.evaluate.own import own_files, own_scores
+from ui.evaluate.panels import LIVE, evaluation
+from ui.evaluate.source import stored_source
+from ui.frame.cache import get_configs
+from ui.frame.links import carry_over, keep
+from ui.frame.messages import guard
+from ui.frame.settings import sidebar
 
 SOURCES = ("Stored test sets", "My scores", "My files")
 
@@ -28,6 +28,6 @@ with guard():
     elif choice == "My files":
         source = own_files(config)
     else:
-        source = stored(config)
+        source = stored_source(config)
     if source is not None:
         evaluation(source)

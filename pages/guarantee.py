@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from ui.cache import get_configs, get_detector
-from ui.guarantee_view import LIVE, guarantee
-from ui.messages import guard
-from ui.settings import sidebar
+from ui.frame.cache import get_configs
+from ui.frame.messages import guard
+from ui.frame.settings import sidebar
+from ui.guarantee.panels import LIVE, show_guarantee
 
 with guard():
     config = get_configs()[sidebar(LIVE).detector]
     st.title("Guarantee")
-    guarantee(config, get_detector(config["folder"]))
+    show_guarantee(config)

@@ -2,14 +2,14 @@
 
 import streamlit as st
 
-from ui.cache import get_configs
-from ui.cards import detector_card, headline, show_facts, way_in
-from ui.catalogue import pages
-from ui.look import style
-from ui.messages import guard
-from ui.settings import in_order, sidebar
+from ui.frame.cache import get_configs
+from ui.frame.catalogue import pages
+from ui.frame.look import style
+from ui.frame.messages import guard
+from ui.frame.settings import in_order, sidebar
+from ui.home.cards import detector_card, headline, show_facts, way_in
 
-CARDS_A_ROW = 4
+CARDS_PER_ROW = 4
 
 with guard():
     style()
@@ -24,24 +24,26 @@ with guard():
     example = st.container()
     st.markdown("### What would you like to do?")
     tasks = [page for page in pages() if page.promise]
-    for first in range(0, len(tasks), CARDS_A_ROW):
-        for column, page in zip(st.columns(CARDS_A_ROW), tasks[first : first + CARDS_A_ROW], strict=False):
+    for first in range(0, len(tasks), CARDS_PER_ROW):
+        for column, page in zip(
+            st.columns(CARDS_PER_ROW), tasks[first : first + CARDS_PER_ROW], strict=False
+        ):
             with column:
                 way_in(page)
     st.markdown("### Detectors at hand")
     found = get_configs()
     configs = [found[name] for name in in_order(found)]
     cards = []
-    for first in range(0, len(configs), CARDS_A_ROW):
+    for first in range(0, len(configs), CARDS_PER_ROW):
         for column, config in zip(
-            st.columns(CARDS_A_ROW), configs[first : first + CARDS_A_ROW], strict=False
+            st.columns(CARDS_PER_ROW), configs[first : first + CARDS_PER_ROW], strict=False
         ):
             with column:
                 cards.append((detector_card(config), config))
     # Everything above paints at once; what follows needs the model.
     with example:
-        from ui.example import live_example
+        from ui.home.example import live_example
 
-        live_example(get_configs()[settings.detector])
+        live_example(found[settings.detector])
     for place, config in cards:
         show_facts(place, config, headline(config))

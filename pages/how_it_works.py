@@ -4,13 +4,13 @@ from typing import Any
 
 import streamlit as st
 
-from ui.arrow_lesson import Lesson, export_of
-from ui.arrow_model import step_4_model, step_5_draws, step_6_algorithm
-from ui.arrow_ranks import step_1_rank, step_2_p_value, step_3_threshold
-from ui.messages import guard
-from ui.playground import playground
-from ui.settings import enter_by_app
-from ui.teaching import LINKED, class_plan, export_row, seed_control
+from ui.frame.messages import guard
+from ui.frame.settings import enter_by_app
+from ui.learn.arrow_lesson import Lesson, export_of
+from ui.learn.arrow_model import step_4_model, step_5_draws, step_6_algorithm
+from ui.learn.arrow_ranks import step_1_rank, step_2_p_value, step_3_threshold
+from ui.learn.playground import playground
+from ui.learn.teaching import LINKED, class_plan, export_row, seed_control
 
 STEPS = {
     "1 Rank": step_1_rank,

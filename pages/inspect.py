@@ -2,13 +2,15 @@
 
 import streamlit as st
 
-from ui.cache import get_configs, get_detector
-from ui.look import style
-from ui.messages import guard
-from ui.settings import sidebar
+from ui.frame.cache import get_configs, get_detector
+from ui.frame.look import style
+from ui.frame.messages import guard
+from ui.frame.modality import modality_of
+from ui.frame.settings import sidebar
+from ui.inspect.choose import choose_samples
 
 PANELS = ("files", "verdict", "aggregate", "growth", "drawn")
-LIVE = dict.fromkeys(("epsilon", "aggregate", "p"), PANELS) | {"n": (*PANELS, "draws", "sound")}
+LIVE = dict.fromkeys(("epsilon", "aggregate", "p"), PANELS) | {"n": (*PANELS, "draws", "closer")}
 
 with guard():
     style()
@@ -17,30 +19,24 @@ with guard():
     config = get_configs()[settings.detector]
     pick, show = st.columns([1, 2.4], gap="large")
     with pick:
-        if config.get("modality") == "audio":
-            from ui.audio_input import choose_sounds
-
-            samples = choose_sounds(config)
-        else:
-            from ui.image_input import choose_images
-
-            samples = choose_images(config)
+        samples = choose_samples(config)
     if not samples:
+        modality = modality_of(config)
         show.info(
-            "Choose a sound at the left, drop in files of your own, or record one."
-            if config.get("modality") == "audio"
-            else "Choose a picture at the left, drop in files of your own, or take a picture.",
+            f"Choose a {modality.thing} at the left, drop in files of your own, or {modality.capture.words}.",
             icon=":material/west:",
         )
         st.stop()
     with show, st.spinner("Scoring ...", show_time=False):
-        from ui.scores import score_vectors
+        from ui.frame.scores import inspect, score_vectors
 
-        detector = get_detector(config["folder"])
+        detector = get_detector(config)
+        if len(samples) == 1:
+            inspect(detector, samples[0], settings.seed)  # scores and variants from one pass
         vectors = score_vectors(detector, samples, settings.seed)
-    from ui.draws_view import draws
-    from ui.inspect_export import export
-    from ui.inspect_view import chance, results
+    from ui.inspect.draws import draws
+    from ui.inspect.export import export
+    from ui.inspect.panels import chance, results
 
     with show:
         screen = results(detector, samples, vectors)

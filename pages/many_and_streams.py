@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from ui.batch_lesson import batch_lesson
-from ui.messages import guard
-from ui.settings import enter_by_app
-from ui.stream_lesson import stream_lesson
-from ui.teaching import LINKED
+from ui.frame.messages import guard
+from ui.frame.settings import enter_by_app
+from ui.learn.batch_lesson import batch_lesson
+from ui.learn.stream_lesson import stream_lesson
+from ui.learn.teaching import LINKED
 
 VIEWS = {"A batch of many": batch_lesson, "A stream that changes": stream_lesson}
 

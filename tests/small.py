@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from idecode_core.images import Preprocessing
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.scorer import ImageScorer
 from idecode_core.models import Equivariant, ModelConfig
-from idecode_core.scoring import ImageScorer
 from idecode_core.transforms import Rotations, TransformSet
 
 SIZE = 16

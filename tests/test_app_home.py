@@ -1,14 +1,23 @@
 """The app's frame and its home page."""
 
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
+from trust_pages import make_checkpoints
 
-from ui.catalogue import PAGES, pages
-from ui.settings import AGGREGATES, EPSILONS
+from idecode_core.evaluation.methods import evaluate
+from idecode_core.files import write_json
+from idecode_core.folder.settings import read_settings
+from idecode_core.folder.stored import open_stored
+from ui.frame.catalogue import PAGES, pages
+from ui.frame.settings import AGGREGATES, EPSILONS, in_order
+from ui.home.cards import headline
 
 ROOT = Path(__file__).parent.parent
 PATIENCE = 240  # seconds; the first test of a session imports torch
@@ -71,7 +80,7 @@ def test_every_page_file_is_in_the_catalogue_and_titles_are_unique() -> None:
 
 
 def test_aggregates_of_the_sidebar_are_those_of_the_library() -> None:
-    from idecode_core.calibration import AGGREGATES as known
+    from idecode_core.conformal.calibration import AGGREGATES as known
 
     assert set(AGGREGATES) == set(known)
     assert list(EPSILONS) == sorted(set(EPSILONS))
@@ -80,6 +89,38 @@ def test_aggregates_of_the_sidebar_are_those_of_the_library() -> None:
 
 def test_the_frame_imports_neither_torch_nor_scipy() -> None:
     """First useful paint must not wait for them."""
-    code = "import sys, ui.settings, ui.cards, ui.look, ui.catalogue; print('torch' in sys.modules, 'scipy' in sys.modules)"
+    code = (
+        "import sys, ui.frame.settings, ui.home.cards, ui.home.example, ui.frame.pictures, ui.frame.sounds; "
+        "print('torch' in sys.modules, 'scipy' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_card_follows_a_new_calibration(tmp_path: Path) -> None:
+    folder = make_checkpoints(tmp_path) / "fashion-rotations"
+
+    def expected() -> str:
+        stored = open_stored(folder)
+        aurocs = [evaluate(stored.calibration, stored.id_set, ood, 5).auroc.mean for ood in stored.ood_sets]
+        return f"AUROC {np.mean(aurocs):.1%} with n = 5, the mean over 2 OOD sets"
+
+    config = json.loads((folder / "config.json").read_text())
+    write_json(folder / "config.json", {**config, "files": {}})  # as in folders that list no files
+    before = headline(read_settings(folder))
+    assert before == expected()
+    with np.load(folder / "calibration.npz") as arrays:
+        kept = dict(arrays)
+    # Every calibration point is stranger than anything: no point can be told from another.
+    np.savez(folder / "calibration.npz", **{**kept, "score_vectors": kept["score_vectors"] + 1e6})
+    assert headline(read_settings(folder)) == expected() != before
+
+
+def test_detectors_of_sounds_come_after_those_of_pictures() -> None:
+    config = read_settings(ROOT / "checkpoints" / "fashion-rotations")
+    configs = {
+        "a-sound": replace(config, modality="audio"),
+        "fashion-rotations": config,
+        "b-picture": config,
+    }
+    assert in_order(configs) == ["fashion-rotations", "b-picture", "a-sound"]

@@ -3,6 +3,8 @@
 import io
 import struct
 import zlib
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +13,19 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from idecode_core import load_detector
-from idecode_core.data import load_images
-from idecode_core.verdict import judge, sentence
-from ui.draws_view import montage
-from ui.gallery import gallery
-from ui.samples import image_sample, png, read_files
+from idecode_core.audio.listening import wav_bytes
+from idecode_core.conformal.judge import judge
+from idecode_core.folder.settings import read_settings
+from idecode_core.image.sets import load_images
+from idecode_core.verdict import sentence
+from ui.frame.pictures import PICTURES
+from ui.frame.samples import decoded_sample, png
+from ui.frame.sounds import SOUNDS
+from ui.inspect.draws import montage
 
 ROOT = Path(__file__).parent.parent
 DETECTOR = ROOT / "checkpoints" / "fashion-rotations"
+DIGITS = ROOT / "checkpoints" / "spoken-digits"
 PATIENCE = 240  # seconds; the first test of a session imports torch
 
 
@@ -74,7 +81,7 @@ def test_the_verdict_is_that_of_algorithm_1(detector) -> None:
 
 
 def test_settings_are_live_and_never_run_the_model(detector, monkeypatch: pytest.MonkeyPatch) -> None:
-    from idecode_core.scoring import ImageScorer
+    from idecode_core.image.scorer import ImageScorer
 
     at = inspect(sample="digits-sample-3")
     before = verdict_of(at)
@@ -83,7 +90,7 @@ def test_settings_are_live_and_never_run_the_model(detector, monkeypatch: pytest
         raise AssertionError("the model ran")
 
     monkeypatch.setattr(ImageScorer, "score", refuse)
-    monkeypatch.setattr(ImageScorer, "variants", refuse)
+    monkeypatch.setattr(ImageScorer, "inspect", refuse)
     at.slider(key="n").set_value(20)
     at.select_slider(key="epsilon").set_value(0.001)
     at.run()
@@ -115,7 +122,7 @@ def test_files_without_a_sample_ask_for_one() -> None:
 
 def test_a_link_made_with_a_file_asks_for_that_file_and_is_satisfied_by_it() -> None:
     data = png(picture())
-    address = image_sample("x.png", data).address
+    address = decoded_sample(PICTURES, "x.png", data, PICTURES.read(data, "x.png")).address
     at = inspect(source="Files", sample=address)
     assert any("a link cannot carry" in element.value for element in at.info)
     at = upload(at, ("x.png", data))
@@ -189,9 +196,7 @@ def test_a_bad_file_leaves_what_was_there(detector) -> None:
     [in_mode("RGBA"), in_mode("L"), in_mode("P"), in_mode("1"), in_mode("I;16"), in_mode("CMYK", "TIFF")],
 )
 def test_unusual_modes_are_read(data: bytes) -> None:
-    samples, refused = read_files([("x", data)], image_sample)
-    assert len(samples) == 1
-    assert not refused
+    assert PICTURES.read(data, "x").shape == (30, 40, 3)
 
 
 def test_a_hostile_file_name_is_plain_text() -> None:
@@ -243,12 +248,116 @@ def test_ten_draws_show_how_far_the_p_value_moves(detector) -> None:
     assert any(f"from {min(p):.3g} to {max(p):.3g}" in element.value for element in at.caption)
 
 
+def truths(modality, config, addresses) -> set[str]:
+    return {modality.find(config, address).truth for address in addresses}
+
+
 def test_the_gallery_of_a_detector_has_both_kinds_and_says_which() -> None:
-    pictures = gallery({"name": "fashion-rotations"})
-    assert {sample.truth for sample in pictures.belonging} == {"in-distribution"}
-    assert {sample.truth for sample in pictures.foreign} == {"something else"}
-    assert {sample.address.rpartition("-")[0] for sample in pictures.belonging} == {"fashion-sample"}
-    assert len(pictures.all) == len(pictures.belonging) + len(pictures.foreign)
+    config = read_settings(DETECTOR)
+    pictures = PICTURES.gallery(config)
+    assert truths(PICTURES, config, pictures.belonging) == {"in-distribution"}
+    assert truths(PICTURES, config, pictures.foreign) == {"something else"}
+    assert {address.rpartition("-")[0] for address in pictures.belonging} == {"fashion-sample"}
+    assert pictures.first in pictures.foreign
+
+
+def test_what_belongs_is_stored_and_never_guessed_from_a_name() -> None:
+    config = replace(read_settings(DETECTOR), name="cifar10-anything", dataset="")
+    pictures = PICTURES.gallery(config)
+    assert not pictures.belonging
+    assert truths(PICTURES, config, [*pictures.foreign, "cifar10-sample-0"]) == {""}
+    assert PICTURES.gallery(replace(config, dataset="cifar10")).belonging
+    digits = replace(read_settings(DIGITS), name="anything")
+    assert truths(SOUNDS, digits, SOUNDS.gallery(digits).belonging) == {"in-distribution"}
+    unknown = replace(digits, name="spoken-digits", dataset="")
+    assert not SOUNDS.gallery(unknown).belonging
+    assert truths(SOUNDS, unknown, SOUNDS.gallery(unknown).foreign) == {""}
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, *functions: tuple[object, str]) -> Counter[str]:
+    """How often functions are called from now on."""
+    calls: Counter[str] = Counter()
+
+    def count(name: str, function):
+        def counting(*args, **kwargs):
+            calls[name] += 1
+            return function(*args, **kwargs)
+
+        return counting
+
+    for owner, name in functions:
+        monkeypatch.setattr(owner, name, count(name, getattr(owner, name)))
+    return calls
+
+
+def test_a_new_picture_is_decoded_once_and_goes_through_the_network_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from idecode_core.image import read
+    from idecode_core.models import Equivariant
+
+    at = inspect(source="Files")
+    calls = counted(monkeypatch, (read, "_from_pil"), (Equivariant, "encode"))
+    at = upload(at, ("mine.png", png(picture(11, "fashion-sample"))))
+    assert "calibration images" in verdict_of(at)
+    assert calls == {"_from_pil": 1, "encode": 1}
+    at.slider(key="n").set_value(9)
+    at.run()
+    assert calls == {"_from_pil": 1, "encode": 1}
+
+
+def test_many_files_are_scored_in_one_go_and_only_the_chosen_row_is_looked_at_closer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from idecode_core.image.scorer import ImageScorer
+
+    at = inspect(source="Files")
+    calls = counted(monkeypatch, (ImageScorer, "score"), (ImageScorer, "inspect"))
+    at = upload(at, *[(f"{i}.png", png(picture(i, "fashion-sample"))) for i in range(12, 17)])
+    assert len(at.dataframe[0].value) == 5
+    assert calls == {"score": 1, "inspect": 1}
+
+
+def noise() -> np.ndarray:
+    return np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
+
+
+def test_the_same_samples_at_another_rate_are_another_sound() -> None:
+    files = [(f"{rate}.wav", wav_bytes(noise(), rate)) for rate in (8_000, 32_000)]
+    at = upload(inspect(detector="spoken-digits", sound_source="Files"), *files)
+    assert not at.exception
+    shown = list(at.dataframe[0].value["Score"])
+    expected = load_detector(DIGITS).detect([data for _, data in files], n=5).scores
+    assert shown == pytest.approx(list(expected), rel=1e-4)
+    assert shown[0] != pytest.approx(shown[1], rel=1e-2)
+    at = AppTest.from_file(str(ROOT / "pages" / "calibrate.py"), default_timeout=PATIENCE)
+    at.query_params["detector"] = "spoken-digits"
+    at.run().file_uploader(key="calibrate_files").set_value(
+        [(name, data, "audio/wav") for name, data in files]
+    )
+    at.run()
+    assert any("2 sounds ready" in element.value for element in at.markdown)
+
+
+def test_a_bundled_sound_is_judged_heard_and_looked_at_closer() -> None:
+    at = inspect(detector="spoken-digits")
+    assert "calibration sounds" in verdict_of(at)
+    assert at.query_params["sample"].startswith("sound-")
+    assert any("What the model hears" in element.value for element in at.markdown)
+    assert len(at.get("audio")) == 2  # the sound, and its chosen variant
+
+
+def test_a_recording_is_judged_and_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from idecode_core.audio import read
+
+    at = inspect(detector="spoken-digits", sound_source="Microphone")
+    assert any("Record a few seconds" in element.value for element in at.caption)
+    calls = counted(monkeypatch, (read, "_decode"))
+    at.audio_input(key="recording").set_value(("x.wav", wav_bytes(noise(), 16_000), "audio/wav")).run()
+    assert "calibration sounds" in verdict_of(at)
+    at.slider(key="n").set_value(9).run()
+    assert "calibration sounds" in verdict_of(at)
+    assert calls["_decode"] == 2  # when it arrived, and for the player
 
 
 def test_an_address_that_does_not_exist_is_ignored() -> None:

@@ -8,21 +8,27 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from idecode_core.audio_card import write_audio_card
-from idecode_core.audio_finish import make_audio_detector
-from idecode_core.audio_parts import Parts
-from idecode_core.audio_recipes import AUDIO_RECIPES
-from idecode_core.audio_scoring import AudioScorer
-from idecode_core.checkpoint import load_detector
+from idecode_core.audio.read import Sound
+from idecode_core.audio.scorer import AudioScorer
+from idecode_core.audio.sets import SoundSet
 from idecode_core.errors import CheckpointError
-from idecode_core.experiments.audio import COLUMNS, audio, audio_row, mean_row, paper_means
-from idecode_core.experiments.audio_scores import score_audio_sets, score_in_one_pass
-from idecode_core.experiments.audio_why import audio_why, sides
-from idecode_core.experiments.stored import Stored, open_stored
+from idecode_core.evaluation.ablations import ABLATIONS
+from idecode_core.evaluation.score_sets import score_test_sets
+from idecode_core.evaluation.sets import sound_sets
+from idecode_core.evaluation.softmax import beside_softmax
+from idecode_core.experiments.audio import COLUMNS, audio, mean_row, paper_means
+from idecode_core.folder.detector import load_detector
+from idecode_core.folder.stored import Stored, open_stored
 from idecode_core.ncm import soft_disagreement
-from idecode_core.sound_sets import SoundSet
-from idecode_core.sounds import Sound
-from idecode_core.synthetic_sounds import MAKERS
+from idecode_core.report.card import write_card
+from idecode_core.training.finish import finish
+from idecode_core.training.loop import train
+from idecode_core.training.parts import Parts, without_validation
+from idecode_core.training.recipes import get_recipe
+from idecode_core.training.tasks import make_task
+from research.audio_trials import Trial, try_recipe
+from research.audio_why import audio_why, sides
+from tools.synthetic_sounds import MAKERS
 
 RATE = 16_000
 
@@ -41,33 +47,37 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two detectors of tones and noise, with stored scores."""
     root = tmp_path_factory.mktemp("checkpoints")
     for seed, category in enumerate(("animals", "urban")):
-        recipe = replace(AUDIO_RECIPES[f"esc50-{category}"], epochs=2, widths=(4, 8), batch=8, seed=seed)
+        usual = get_recipe(f"esc50-{category}")
+        recipe = replace(usual, shows=replace(usual.shows, widths=(4, 8)), epochs=2, batch=8, seed=seed)
         own = ("tone", "noise")
-        parts = Parts(
-            clips(own, 8, seed),
-            clips(own, 10, seed + 10),
-            clips(own, 6, seed + 20),
-            {"esc50-nature": clips(("claps",), 7, seed), "esc50-human": clips(("plucked string",), 5, seed)},
-        )
-        folder = root / recipe.name
-        make_audio_detector(recipe, parts, root / "runs" / recipe.name, folder)
-        score_audio_sets(folder, parts, recipe.name)
-        write_audio_card(folder)
+        training, calibration, test = (clips(own, n, seed + more) for n, more in ((8, 0), (10, 10), (6, 20)))
+        outside = {
+            "esc50-nature": clips(("claps",), 7, seed),
+            "esc50-human": clips(("plucked string",), 5, seed),
+        }
+        split = without_validation(np.arange(16), np.arange(16, 36))
+        none = training.take(np.arange(0))
+        task = make_task(recipe, Parts(training, none, calibration, split, test, outside))
+        folder, run = root / recipe.name, root / "runs" / recipe.name
+        train(task, run)
+        finish(task, run, folder)
+        score_test_sets(folder, sound_sets(recipe.name, test, outside, calibration), ablations=ABLATIONS)
+        write_card(folder)
     return root
 
 
 @pytest.fixture(scope="module")
 def stored(root: Path) -> Stored:
-    return open_stored(root, "esc50-animals")
+    return open_stored(root / "esc50-animals")
 
 
 def test_the_row_is_the_auroc_of_scores_and_p_values_against_all_other_categories(stored: Stored) -> None:
-    row = dict(zip(COLUMNS, audio_row(stored).metrics, strict=True))
+    row = dict(zip(COLUMNS, beside_softmax(stored).metrics, strict=True))
     inside = stored.id_set.score_vectors
     outside = np.concatenate([ood_set.score_vectors for ood_set in stored.ood_sets])
     assert len(outside) == 12
     truth = np.r_[np.zeros(len(inside)), np.ones(len(outside))]
-    calibration = stored.calibration.score_vectors.astype(np.float32).astype(float)
+    calibration = stored.calibration.score_vectors
     for column, n in (("ICAD (n=1)", 1), ("n=5", 5), ("n=20", 20)):
         expected = []
         for run in range(5):
@@ -84,22 +94,24 @@ def test_sbp_is_one_minus_the_largest_share_of_the_unmasked_clip(root: Path, sto
     assert isinstance(scorer, AudioScorer)
     test = clips(("tone", "noise"), 6, 20)
     with np.load(stored.folder / "softmax" / "esc50-animals.npz") as arrays:
-        np.testing.assert_allclose(arrays["scores"], 1 - scorer.shares(test.clips).max(axis=1), atol=1e-6)
+        np.testing.assert_allclose(
+            arrays["scores"], 1 - scorer.logits(test.clips).exp().numpy().max(axis=1), atol=1e-6
+        )
 
 
 def test_one_pass_gives_each_base_ncm_its_own_scores(stored: Stored) -> None:
     scorer = load_detector(stored.folder, "cpu").scorer
     assert isinstance(scorer, AudioScorer)
     sounds = clips(("tone",), 3, 5).clips
-    found = score_in_one_pass(scorer, sounds, ("invariance", "kl_divergence"), n=4, seed=3)
-    for base_ncm, vectors in found.items():
+    found = scorer.score_under(("invariance", "kl_divergence"), sounds, n=4, seed=3)
+    for base_ncm, scored in found.items():
         alone = replace(scorer, base_ncm=base_ncm).score(sounds, n=4, seed=3).score_vectors
-        np.testing.assert_allclose(vectors, alone, atol=1e-6)
+        np.testing.assert_allclose(scored.score_vectors, alone, atol=1e-6)
 
 
 def test_the_mean_row_is_the_mean_over_categories_run_by_run(root: Path) -> None:
-    rows = [audio_row(open_stored(root, name)) for name in ("esc50-animals", "esc50-urban")]
-    for column, metric in enumerate(mean_row(rows)):
+    rows = [beside_softmax(open_stored(root / name)) for name in ("esc50-animals", "esc50-urban")]
+    for column, metric in enumerate(mean_row(rows).metrics):
         expected = np.mean([row.metrics[column].values for row in rows], axis=0)
         assert metric.values == pytest.approx(expected.tolist())
 
@@ -123,7 +135,7 @@ def test_scores_of_another_scorer_are_refused(root: Path, stored: Stored) -> Non
     kept = path.read_bytes()
     with np.load(path) as arrays:
         np.savez(path, **{**dict(arrays), "scorer": np.array("other")})
-    with pytest.raises(CheckpointError, match="another scorer"):
+    with pytest.raises(CheckpointError, match="other weights or settings"):
         audio(root)
     path.write_bytes(kept)
 
@@ -140,7 +152,7 @@ def test_eq_3_is_twice_the_disagreement_less_what_is_unsure() -> None:
 def test_the_findings_tables_follow_from_the_stored_scores(root: Path) -> None:
     found = []
     for name in ("esc50-animals", "esc50-urban"):
-        stored = open_stored(root, name)
+        stored = open_stored(root / name)
         known, strange = sides(stored)
         assert (len(known.sure), len(strange.sure)) == (12, 12)
         eq_3 = np.load(root / name / "ablations" / "invariance.npz")
@@ -152,3 +164,19 @@ def test_the_findings_tables_follow_from_the_stored_scores(root: Path) -> None:
     eq_3_row = audio_why(root).splitlines()[2]
     assert eq_3_row.startswith("| Eq. 3")
     assert eq_3_row.split("|")[3].strip() == f"{100 * np.mean(found):.1f}"
+
+
+def test_a_trial_trains_on_folds_1_and_2_and_judges_on_fold_3() -> None:
+    """Two clips of each class of a category per fold, and noises of another class as OOD."""
+    made = clips(("tone", "noise", "claps"), 22, 0)
+    y = np.concatenate([np.repeat(np.arange(10), 6), np.full(6, 10)])  # class 10 is of another category
+    fold = np.tile([1, 1, 2, 2, 3, 3], 11)
+    sounds = SoundSet("esc50", made.clips, y, tuple(map(str, range(50))), fold)
+    trial = Trial(mixup=0.0)
+    recipe = trial.recipe("animals")
+    recipe = replace(recipe, epochs=1, shows=replace(recipe.shows, widths=(4, 8)))
+    found = try_recipe(recipe, trial.masks, sounds)
+    assert found["accuracy"] * 20 == pytest.approx(round(found["accuracy"] * 20))  # of twenty clips
+    assert 0 <= found["SBP"] <= 1
+    assert set(found["usual masks"]) == set(ABLATIONS)
+    assert set(found["usual masks"]["invariance"]) == {"n=1", "n=5", "n=20"}

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from idecode_core.audio.features import LogMel, mel_centres
 from idecode_core.errors import InputError
-from idecode_core.features import LogMel, mel_centres
 
 
 def noise(seconds: float, rate: int, seed: int = 0) -> np.ndarray:

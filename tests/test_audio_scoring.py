@@ -9,17 +9,17 @@ import pytest
 import soundfile
 import torch
 
-from idecode_core.audio_scoring import AudioScorer
-from idecode_core.calibration import Calibration
-from idecode_core.checkpoint import load_detector, save_detector
+from idecode_core.audio.features import LogMel
+from idecode_core.audio.read import Sound
+from idecode_core.audio.scorer import AudioScorer
+from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
 from idecode_core.draws import content_key
 from idecode_core.errors import CheckpointError, InputError, SettingError
-from idecode_core.features import LogMel
+from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.models.vgg import PAPER_WIDTHS, VGG, VGGConfig
-from idecode_core.sounds import Sound
-from idecode_core.synthetic_sounds import MAKERS
 from idecode_core.transforms.specaugment import SpecAugment
+from tools.synthetic_sounds import MAKERS
 
 RATE = 16_000
 FEATURES = LogMel(RATE, mean=-40.0, std=20.0)
@@ -137,9 +137,9 @@ def test_block_scores_tell_where_a_long_sound_is_strange() -> None:
     """A clip of one block: its block score is its score. Longer clips: times cover the clip in order."""
     scorer = make_scorer()
     one, long = sounds((4.0, 20.0))
-    found = scorer.block_scores(one, n=3, seed=0)
+    found = scorer.inspect(one, n=3, seed=0).by_block
     np.testing.assert_allclose(found.scores, scorer.score(one, n=3, seed=0).score_vectors, atol=1e-6)
-    found = scorer.block_scores(long, n=3, seed=0)
+    found = scorer.inspect(long, n=3, seed=0).by_block
     assert found.scores.shape == (5, 3)  # 626 frames: four blocks and a rest of 114
     assert found.seconds[0, 0] == 0
     assert found.seconds[-1, 1] == pytest.approx(20.0, abs=0.1)
@@ -148,7 +148,7 @@ def test_block_scores_tell_where_a_long_sound_is_strange() -> None:
 
 def test_variants_show_what_was_hidden_with_the_scores_of_the_detection(detector: Detector) -> None:
     (clip,) = sounds((5.0,))
-    variants = detector.variants(clip, n=3)
+    variants = detector.inspect(clip, n=3).variants
     found = detector.detect(clip, n=3, epsilon=0.1)
     assert [v.score for v in variants] == pytest.approx(found.score_vectors[0].tolist(), abs=1e-6)
     assert [v.applied for v in variants] == detector.describe(found, 0)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from idecode_core.audio.read import MAX_SECONDS, Sound, decode, read_sound
 from idecode_core.errors import InputError
-from idecode_core.sounds import MAX_SECONDS, Sound, decode_sounds, read_sound
 
 RATE = 16_000
 
@@ -150,9 +150,9 @@ def test_many_sounds_come_in_their_order_whatever_holds_them(tmp_path: Path, wav
     path = tmp_path / "a.wav"
     path.write_bytes(as_file(wave))
     batch = [path, wave, [Sound(wave[:4000], RATE)], io.BytesIO(as_file(wave[:3000]))]
-    lengths = [len(sound.samples) for sound in decode_sounds(batch, RATE)]
+    lengths = [len(sound.samples) for sound in decode(batch, RATE)]
     assert lengths == [RATE, RATE, 4000, 3000]
-    assert len(list(decode_sounds(np.stack([wave, wave]), RATE))) == 2
-    assert len(list(decode_sounds(wave, RATE))) == 1
+    assert len(list(decode(np.stack([wave, wave]), RATE))) == 2
+    assert len(list(decode(wave, RATE))) == 1
     with pytest.raises(InputError, match="got int"):
-        list(decode_sounds(3))
+        list(decode(3))

@@ -8,8 +8,8 @@ from browser import ROOT, drop_in, served, settled, verdict, visit
 from playwright.sync_api import Browser, Page, expect
 
 from idecode_core import load_detector
-from idecode_core.data import load_images
-from ui.samples import png
+from idecode_core.image.sets import load_images
+from ui.frame.samples import png
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_gallery_and_chart_choose_for_each_other(app_url: str, visitor: Page) ->
     assert "draw=3" in visitor.url
 
 
-def test_moving_epsilon_draws_anew_only_what_shows_epsilon(app_url: str, visitor: Page) -> None:
+def test_moving_epsilon_draws_again_only_what_shows_epsilon(app_url: str, visitor: Page) -> None:
     visitor.goto(f"{app_url}/inspect?sample=digits-sample-3")
     expect(verdict(visitor)).to_contain_text("epsilon = 0.05")
     settled(visitor)

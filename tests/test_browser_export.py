@@ -9,8 +9,8 @@ from browser import PATIENCE, ROOT, drop_in, settled, verdict
 from playwright.sync_api import Browser, Page, expect
 from test_notebooks import execute
 
-from idecode_core.data import load_images
-from idecode_core.report.inspection import png
+from idecode_core.image.sets import load_images
+from ui.frame.samples import png
 
 
 def download(page: Page, label: str) -> str:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from idecode_core.calibration import AGGREGATES, LOG_FLOOR, Calibration, aggregate_scores
 from idecode_core.conformal import p_values
+from idecode_core.conformal.calibration import AGGREGATES, LOG_FLOOR, Calibration, aggregate_scores
 from idecode_core.errors import ScoreError, SettingError
 
 vectors = arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 25)), elements=st.floats(0, 1e6))
@@ -62,7 +62,7 @@ def test_aggregates_that_are_none_are_refused():
         aggregate_scores([[1.0]], "median")
     with pytest.raises(SettingError, match="a name or a function, got int"):
         aggregate_scores([[1.0]], 3)
-    with pytest.raises(ScoreError, match="one score a point"):
+    with pytest.raises(ScoreError, match="one score per point"):
         aggregate_scores(np.ones((4, 3)), lambda v: v.sum(axis=0))
     with pytest.raises(ScoreError, match="aggregated scores must be finite"):
         aggregate_scores([[1.0]], lambda v: v.sum(axis=1) * np.nan)
@@ -92,6 +92,27 @@ def test_the_calibration_cannot_be_changed():
         calibration.seed = 8
     with pytest.raises(dataclasses.FrozenInstanceError):
         calibration.score_vectors = source
+
+
+@given(vectors, st.sampled_from(sorted(AGGREGATES)))
+def test_rounded_to_stored_scores_what_was_tied_stays_tied(score_vectors, name):
+    stored = score_vectors.astype(np.float32)  # the same points, as a detector folder keeps them
+    calibration = Calibration(score_vectors, seed=3)
+    rounded = calibration.rounded(stored.dtype)
+    scores = rounded.scores(calibration.n_max, name)
+    assert np.array_equal(scores, aggregate_scores(stored, name))
+    at_least = [int(np.count_nonzero(scores >= score)) for score in scores]  # each point is tied with itself
+    assert (rounded.p_values(stored, name) * (calibration.k + 1)).round().tolist() == [
+        r + 1 for r in at_least
+    ]
+    assert rounded.seed == 3
+
+
+def test_without_rounding_a_stored_point_would_fall_behind_itself():
+    calibration = Calibration([[0.3], [0.1]])  # float32(0.3) is above 0.3
+    stored = np.array([[0.3]], dtype=np.float32)
+    assert calibration.p_values(stored).tolist() == [1 / 3]
+    assert calibration.rounded(stored.dtype).p_values(stored).tolist() == [2 / 3]
 
 
 def test_smoothed_p_values_come_with_a_generator():

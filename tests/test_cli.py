@@ -1,4 +1,4 @@
-"""The command line: exit statuses, tables for people, JSON for programs, one sentence an error."""
+"""The command line: exit statuses, tables for people, JSON for programs, one sentence per error."""
 
 import json
 import subprocess
@@ -11,17 +11,20 @@ import pytest
 import soundfile
 from PIL import Image
 from sklearn.datasets import load_sample_image
-from small import random_images
+from small import random_images, small_scorer
 from test_audio_scoring import make_scorer, sounds
+from test_experiments import tiny_scorer, write_detector
 
-from idecode_core import recipes
-from idecode_core.checkpoint import CHECKPOINTS, load_detector, save_detector, scorer_hash
-from idecode_core.cli import main
-from idecode_core.data import load_images
+from idecode_core.cli.app import main
+from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
-from idecode_core.evaluation import ScoreSet, write_scores
+from idecode_core.folder.detector import load_detector, save_detector, scorer_hash
+from idecode_core.folder.scores import ScoreSet, read_scores, write_scores
+from idecode_core.folder.settings import CHECKPOINTS, read_settings
+from idecode_core.image.sets import load_images
 from idecode_core.models import ModelConfig
-from idecode_core.recipes import get_recipe
+from idecode_core.training.recipes import RECIPES, get_recipe
+from idecode_core.transforms import Projective, Rotations, SmallAffine
 
 SNEAKER = 7  # class number
 
@@ -31,6 +34,7 @@ def run(capsys, monkeypatch, tmp_path):
     """Run a command in an empty directory: (exit status, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("IDECODE_DATA", raising=False)
+    monkeypatch.delenv("IDECODE_CHECKPOINTS", raising=False)
     monkeypatch.setenv("COLUMNS", "200")
 
     def command(*arguments: object) -> tuple[int, str, str]:
@@ -68,7 +72,7 @@ def test_exit_status_is_0_when_nothing_is_flagged(run, files):
     assert run("detect", files["sneaker0.png"])[0] == 0
 
 
-def test_json_has_one_line_a_file_with_what_the_library_says(run, files):
+def test_json_has_one_line_per_file_with_what_the_library_says(run, files):
     names = ["street.jpg", "sneaker0.png", "sneaker1.png"]
     status, out, err = run(
         "detect", *names, "--json", "--n", 7, "--epsilon", 0.1, "--seed", 3, "--aggregate", "max"
@@ -174,7 +178,7 @@ def test_odd_file_names_are_printed_as_they_are(run, files, tmp_path):
 
 def test_help_is_quick_because_torch_is_not_imported():
     program = (
-        "import sys; from idecode_core.cli import main\n"
+        "import sys; from idecode_core.cli.app import main\n"
         "try: main(['detect', '--help'])\n"
         "except SystemExit: pass\n"
         "print('torch' in sys.modules, 'streamlit' in sys.modules, 'scipy' in sys.modules)"
@@ -183,7 +187,20 @@ def test_help_is_quick_because_torch_is_not_imported():
     assert finished.stdout.splitlines()[-1] == "False False False"
 
 
-@pytest.mark.parametrize("command", ["detect", "calibrate", "evaluate", "train", "data fetch", "data check"])
+COMMANDS = (
+    "detect",
+    "calibrate",
+    "evaluate",
+    "train",
+    "merge",
+    "score-sets",
+    "reproduce",
+    "data fetch",
+    "data check",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(run, command):
     status, out, _ = run(*command.split(), "--help")
     assert status == 0
@@ -264,23 +281,34 @@ def test_evaluate_compares_two_folders(run, files, tmp_path):
     assert f"{100 * row['auroc']:.1f}" in table
 
 
-def test_evaluate_reads_stored_scores_without_running_the_model(run, tmp_path, monkeypatch):
-    _, _, _ = run("calibrate", "textures-sample", "--out", "mine", "--n-max", 20)
-    detector = load_detector("mine", "cpu")
-    generator = np.random.default_rng(0)
+def test_stored_scores_are_evaluated_without_torch(tmp_path):
+    calibration = np.random.default_rng(0).random((40, 20))
+    save_detector(Detector("mine", small_scorer(), Calibration(calibration)), tmp_path / "mine")
+    identity = read_settings(tmp_path / "mine").scorer_sha256
     for name, is_ood in (("known-test", False), ("odd-test", True)):
-        vectors = detector.calibration.score_vectors[generator.integers(0, 200, (60,))].repeat(1, axis=0)
-        vectors = np.tile(vectors, 5) + (10 if is_ood else 0)
-        write_scores(
-            "mine", ScoreSet(name, name, is_ood, vectors.astype(np.float32)), scorer_hash(detector.scorer)
-        )
-    monkeypatch.setattr(
-        "idecode_core.scoring.ImageScorer.score", lambda *a, **k: pytest.fail("the model was run")
+        vectors = np.tile(calibration[:30], 5) + (10 if is_ood else 0)
+        write_scores(tmp_path / "mine", ScoreSet(name, name, is_ood, vectors.astype(np.float32)), identity)
+    program = (
+        "import json, sys; from idecode_core.cli.app import main\n"
+        f"try: main(['evaluate', '--detector', {str(tmp_path / 'mine')!r}, '--json'])\n"
+        "except SystemExit: pass\n"
+        "print(*(name in sys.modules for name in ('torch', 'streamlit', 'plotly')))"
     )
-    status, out, _ = run("evaluate", "--detector", "mine", "--json")
-    row = json.loads(out)
-    assert (status, row["auroc"], row["tnr"], row["detection_rate"]) == (0, 1.0, 1.0, 1.0)
-    assert (row["id_set"], row["ood_set"], row["id_points"]) == ("known-test", "odd-test", 60)
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    line, loaded = finished.stdout.splitlines()
+    assert loaded == "False False False"
+    row = json.loads(line)
+    assert (row["auroc"], row["tnr"], row["detection_rate"]) == (1.0, 1.0, 1.0)
+    assert (row["id_set"], row["ood_set"], row["id_points"], row["detector"]) == (
+        "known-test",
+        "odd-test",
+        30,
+        "mine",
+    )
+    # the iD points are calibration points, in float32: tied with themselves, each has the p-value of its own rank
+    sums = calibration[:, :5].sum(axis=1)
+    p = [(1 + np.sum(sums >= own - 1e-6)) / 41 for own in sums[:30]]
+    assert row["false_detection_rate"] == pytest.approx(np.mean(np.array(p) < 0.05))
 
 
 def test_evaluate_wants_both_sets_or_none(run):
@@ -290,23 +318,48 @@ def test_evaluate_wants_both_sets_or_none(run):
     status, _, err = run("evaluate", "--id", "fashion-sample", "--ood", "nowhere")
     assert status == 2
     assert "'nowhere' is not here" in err
+    status, _, err = run("evaluate", "--id", "fashion-sample", "--ood", "svhn-test")
+    assert status == 2
+    assert "data fetch svhn" in err  # one that can be got
+
+
+@pytest.mark.parametrize(
+    "command", [("calibrate", "nope/", "--out", "mine"), ("evaluate", "--id", "a/b", "--ood", "c")]
+)
+def test_a_folder_that_does_not_exist_is_told_as_one(run, command):
+    status, _, err = run(*command)
+    assert status == 2
+    assert f"There is no folder {command[1] if command[0] == 'calibrate' else 'a/b'}: expected" in err
+    assert "data fetch" not in err
+
+
+def test_a_file_is_no_folder(run, files):
+    status, _, err = run("calibrate", "sneaker0.png", "--out", "mine")
+    assert status == 2
+    assert "sneaker0.png is a file: expected a folder of images" in err
 
 
 @pytest.fixture
 def tiny_recipe(monkeypatch, tmp_path):
     """A recipe that trains in a second on 80 small images in a data root."""
-    recipe = replace(
-        get_recipe("fashion-quick"),
-        name="tiny",
-        dataset="tiny",
-        model=ModelConfig("compact", outputs=4, widths=(8, 8, 8)),
-        epochs=2,
-        batch=16,
-        size=16,
+    quick = get_recipe("fashion-quick")
+    shows = replace(quick.shows, model=ModelConfig("compact", outputs=4, widths=(8, 8, 8)), size=16)
+    recipe = replace(quick, name="tiny", dataset="tiny", shows=shows, epochs=2, batch=16)
+    labels = replace(
+        recipe,
+        name="tiny-labels",
+        shows=replace(shows, task="label"),
+        transforms=SmallAffine(),
+        base_ncm="invariance",
+        epochs=1,
     )
-    monkeypatch.setitem(recipes.RECIPES, "tiny", recipe)
+    monkeypatch.setitem(RECIPES, "tiny", recipe)
+    monkeypatch.setitem(RECIPES, "tiny-labels", labels)
     (tmp_path / "data").mkdir()
-    np.savez(tmp_path / "data" / "tiny-train.npz", x=random_images(80), y=np.zeros(80))
+    for name, points in (("tiny-train", 80), ("tiny-test", 12), ("cifar10-test", 9)):
+        np.savez(
+            tmp_path / "data" / f"{name}.npz", x=random_images(points, seed=points), y=np.arange(points) % 4
+        )
     return recipe
 
 
@@ -356,8 +409,8 @@ def test_data_check_lists_what_is_there_and_what_is_missing(run, tiny_recipe, tm
     assert "damaged" in lines["svhn-test"]
     assert "bundled" in lines["fashion-sample"]
     assert "1,000" in lines["fashion-sample"]
-    assert "missing" in lines["cifar10-test"]
-    assert "data fetch cifar10" in lines["cifar10-test"]
+    assert "missing" in lines["cifar100-test"]
+    assert "data fetch cifar100" in lines["cifar100-test"]
 
 
 def test_data_fetch_refuses_unknown_names_before_anything_is_downloaded(run, tmp_path):
@@ -385,3 +438,145 @@ def test_sounds_go_through_the_same_commands(run, tmp_path):
     status, _, err = run("calibrate", "clips", "-d", "noises", "--n-max", 3, "--out", "again")
     assert status == 0, err
     assert load_detector("again", "cpu").calibration.score_vectors.shape == (12, 3)
+
+
+def test_calibrate_calls_sounds_sounds(run, tmp_path):
+    clips = sounds((1.0,) * 5)
+    (tmp_path / "clips").mkdir()
+    for i, clip in enumerate(clips):
+        soundfile.write(tmp_path / "clips" / f"{i}.wav", clip.samples, clip.sample_rate)
+    save_detector(Detector.calibrate("noises", make_scorer(), clips, n_max=2), tmp_path / "noises")
+    _, out, _ = run("calibrate", "clips", "-d", "noises", "--n-max", 2, "--out", "again")
+    assert "calibrated on 5 sounds" in out
+    assert load_detector("again", "cpu").summary == "Sounds like those of clips"
+    assert "image" not in out
+    _, _, err = run("calibrate", "nowhere", "-d", "noises", "--out", "third")
+    assert "expected a folder of sounds" in err
+
+
+def test_detectors_are_found_by_name_in_the_folder_that_a_variable_names(run, files, tmp_path, monkeypatch):
+    made = Detector.calibrate("mine", small_scorer(), random_images(30), n_max=5)
+    save_detector(made, tmp_path / "elsewhere" / "mine")
+    assert run("detect", "street.jpg", "-d", "mine")[0] == 2
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path / "elsewhere"))
+    _, out, _ = run("detect", "street.jpg", "-d", "mine", "--json")
+    assert json.loads(out)["detector"] == "mine"
+
+
+def test_reproduce_writes_sections_from_stored_scores(run, tmp_path, monkeypatch):
+    write_detector(
+        tmp_path / "own",
+        "fashion-rotations",
+        tiny_scorer(Rotations("all"), "cross_entropy", 4),
+        "fashion-test",
+    )
+    write_detector(tmp_path / "own", "cifar10-projective", tiny_scorer(Projective(), "parameter_error", 8))
+    status, out, _ = run("reproduce", "fashion", "--checkpoints", "own", "--results", "MINE.md")
+    assert status == 0
+    section = (tmp_path / "MINE.md").read_text()
+    assert "k = 1,600 calibration points, 300 iD test points" in section
+    assert "| SVHN |" in out
+    assert out.rstrip().endswith("Written to MINE.md.")
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path / "own"))
+    status, out, _ = run("reproduce", "all")
+    assert status == 0
+    for name in ("table1", "auroc-vs-n", "fdr", "fashion", "svhn"):
+        assert f"<!-- begin {name} -->" in (tmp_path / "RESULTS.md").read_text()
+    assert list((tmp_path / "results").glob("auroc-vs-n-*.svg"))
+    status, _, err = run("reproduce", "table9")
+    assert status == 2
+    assert "table1, auroc-vs-n" in err
+    assert "Traceback" not in err
+
+
+def test_score_sets_takes_a_detector_by_its_name(run, tiny_recipe, tmp_path, monkeypatch):
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path / "own"))
+    made = Detector.calibrate("mine", small_scorer(), random_images(30), n_max=20, dataset="tiny")
+    save_detector(made, tmp_path / "own" / "mine")
+    status, out, err = run("score-sets", "mine", "--id-points", 10)
+    assert status == 0, err
+    assert "scores of tiny-test, cifar10-test are stored" in out
+    stored = read_scores(tmp_path / "own" / "mine", read_settings(tmp_path / "own" / "mine").scorer_sha256)
+    assert [one.score_vectors.shape for one in stored] == [(10, 100), (9, 100)]
+    assert "CIFAR-10" in (tmp_path / "own" / "mine" / "card.md").read_text()
+    _, out, _ = run("evaluate", "--detector", "mine", "--json")
+    assert json.loads(out)["id_points"] == 10
+    status, _, err = run("score-sets", "another")
+    assert status == 2
+    assert "No detector is called another: expected a detector folder, or one of: mine" in err
+
+
+def test_score_sets_says_what_to_do_with_a_detector_of_your_own(run, tmp_path):
+    save_detector(Detector.calibrate("mine", small_scorer(), random_images(5), n_max=2), tmp_path / "mine")
+    status, _, err = run("score-sets", "mine")
+    assert status == 2
+    assert "evaluate --detector mine --id FOLDER" in err
+
+
+def test_merge_makes_a_detector_that_can_be_scored_and_used(run, tiny_recipe, tmp_path):
+    for name in ("tiny", "tiny-labels"):
+        assert run("train", name, "--device", "cpu", "--out", f"own/{name}")[0] == 0
+    both = ("own/tiny", "own/tiny-labels@label_cross_entropy")
+    status, out, err = run("merge", *both, "--weight", 1, "--weight", 2, "--out", "own/both")
+    assert status == 0, err
+    assert "merged 2 members" in out
+    merged = load_detector("own/both", "cpu")
+    assert merged.calibration.k == 8
+    first, second = (load_detector(f"own/{name}", "cpu").scorer for name in ("tiny", "tiny-labels"))
+    probe = random_images(3, seed=77)
+    member_vectors = [
+        scorer.score(probe, n=4, seed=0).score_vectors
+        for scorer in (first, replace(second, base_ncm="label_cross_entropy"))
+    ]
+    expected = np.zeros((3, 4))
+    for weight, vectors, reference in zip((1, 2), member_vectors, merged.scorer.references, strict=True):
+        for place in np.ndindex(expected.shape):
+            at_least = np.sum(reference >= vectors[place])
+            expected[place] += weight * -np.log((1 + at_least) / (1 + reference.size))
+    np.testing.assert_allclose(merged.score_vectors(probe, n=4), expected, rtol=1e-5)
+    status, out, err = run("score-sets", "own/both")
+    assert status == 0, err
+    assert "scores of tiny-test, cifar10-test are stored" in out
+    status, _, err = run("merge", *both, "--weight", 1, "--out", "own/third")
+    assert status == 2
+    assert "--weight once for each of the 2 members" in err
+    assert run("merge", *both, "--out", "own/both")[0] == 2  # never overwritten by accident
+
+
+@pytest.fixture
+def tiny_digits(monkeypatch, tmp_path):
+    """The recipe of spoken digits, small, on noises in a data root."""
+    usual = get_recipe("spoken-digits")
+    shows = replace(usual.shows, widths=(4, 8), calibration_points=6)
+    monkeypatch.setitem(RECIPES, "spoken-digits", replace(usual, shows=shows, epochs=1, batch=4))
+    (tmp_path / "data").mkdir()
+    for name, points, classes in (
+        ("spokendigits-train", 18, ("one", "two")),
+        ("othersounds-test", 6, ("hiss", "low hum")),
+    ):
+        clips = sounds((1.0,) * points, seed=points)
+        np.savez(
+            tmp_path / "data" / f"{name}.npz",
+            x=np.concatenate([(32767 * clip.samples).astype(np.int16) for clip in clips]),
+            offsets=np.cumsum([0, *(len(clip.samples) for clip in clips)]),
+            y=np.arange(points) % 2,
+            sample_rate=clips[0].sample_rate,
+            classes=np.array(classes),
+            fold=np.arange(points) // 2 % 3,
+        )
+
+
+def test_sounds_are_trained_and_scored_by_the_same_commands(run, tiny_digits, tmp_path):
+    status, out, err = run("train", "spoken-digits", "--device", "cpu", "--out", "own/digits")
+    assert status == 0, err
+    status, out, err = run("score-sets", "own/digits")
+    assert status == 0, err
+    assert "scores of spokendigits-test, hiss, low-hum are stored" in out
+    for place in ("softmax/calibration", "softmax/hiss", "ablations/kl_divergence"):
+        assert (tmp_path / "own" / "digits" / f"{place}.npz").exists()
+    _, out, _ = run("evaluate", "--detector", "own/digits", "--n", 20, "--epsilon", 0.5, "--json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [(row["ood_set"], row["id_points"], row["ood_points"]) for row in rows] == [
+        ("hiss", 6, 3),
+        ("low hum", 6, 3),
+    ]

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from PIL import Image
 from small import random_images
 
-from idecode_core import fetch as fetching
-from idecode_core.data import EMBEDDED, ImageSet, data_root, load_images, split_indices
+from idecode_core.data import EMBEDDED, data_root
 from idecode_core.errors import DataError, SettingError
-from idecode_core.fetch import SOURCES, Source, as_arrays, count, fetch
+from idecode_core.folder.training_record import split_indices
+from idecode_core.image import fetch as fetching
+from idecode_core.image.fetch import SOURCES, Source, as_arrays, count, fetch
+from idecode_core.image.sets import ImageSet, load_images
 
 BUNDLED = {  # name: (images, side, classes)
     "fashionmini-train": (10_000, 28, 10),
@@ -105,14 +107,14 @@ def test_a_missing_dataset_is_told_with_the_command_that_gets_it(tmp_path):
 )
 def test_an_npz_that_is_no_dataset_is_refused(arrays, tmp_path):
     write(tmp_path / "bad-test.npz", **arrays)
-    with pytest.raises(DataError, match=r"bad-test.npz is not a"):
+    with pytest.raises(DataError, match=r"bad-test.npz (is not|cannot be read as) a"):
         load_images("bad-test", tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04 cut off"])
 def test_a_damaged_dataset_is_refused(content, tmp_path):
     (tmp_path / "bad-test.npz").write_bytes(content)
-    with pytest.raises(DataError, match="make it anew"):
+    with pytest.raises(DataError, match="cannot be read as a dataset.*Make it again"):
         load_images("bad-test", tmp_path)
     assert count(tmp_path / "bad-test.npz") is None
 

@@ -7,11 +7,12 @@ import pytest
 from scipy import stats
 from small import random_images, small_scorer
 
-from idecode_core.calibration import Calibration
-from idecode_core.checkpoint import CHECKPOINTS, load_detector
-from idecode_core.data import load_images
+from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
 from idecode_core.errors import InputError, NothingFlaggedWarning, ScoreError, SettingError
+from idecode_core.folder.detector import load_detector
+from idecode_core.folder.settings import CHECKPOINTS
+from idecode_core.image.sets import load_images
 from idecode_core.transforms import Rotations
 
 CALIBRATION_SET = random_images(24, seed=1)
@@ -52,7 +53,7 @@ def test_the_transforms_that_were_drawn_come_with_the_detection(detector):
     found = detector.detect(TEST_SET[:2], n=4)
     texts = detector.describe(found, 1)
     assert texts == [f"rotated by {int(angle)} degrees" for angle in found.parameters[1]]
-    assert [variant.applied for variant in detector.variants(TEST_SET[1], n=4)] == texts
+    assert [variant.applied for variant in detector.inspect(TEST_SET[1], n=4).variants] == texts
 
 
 def test_score_vectors_are_those_of_detect_and_may_be_longer_than_n_max(detector):

@@ -1,13 +1,17 @@
 """Draws are a function of (seed, content): keys, uniform numbers, integers."""
 
+import io
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from PIL import Image
 from scipy import stats
 
-from idecode_core.draws import content_key, content_keys, integers, uniforms
+from idecode_core.draws import content_hash, content_key, content_keys, integers, uniforms
+from idecode_core.image.read import read_image
 
 images = arrays(np.uint8, st.tuples(st.integers(1, 6), st.integers(1, 6), st.just(3)))
 seeds = st.integers(-(2**63), 2**63)
@@ -82,3 +86,20 @@ def test_integers_include_both_ends_and_all_are_equally_likely(low, high):
     assert integers(np.array([0.0, np.nextafter(1.0, 0.0)]), low, high).tolist() == [low, high]
     drawn = integers(np.random.default_rng(0).random(20_000), low, high)
     assert stats.chisquare(np.bincount(drawn - low, minlength=count)).pvalue > 1e-4
+
+
+def test_a_content_hash_is_of_what_was_decoded_and_not_of_the_file():
+    pixels = np.random.default_rng(3).integers(0, 256, (28, 28, 3), dtype=np.uint8)
+    files = {kind: io.BytesIO() for kind in ("PNG", "BMP")}
+    for kind, file in files.items():
+        Image.fromarray(pixels).save(file, kind)
+    assert {content_hash(read_image(file.getvalue())) for file in files.values()} == {content_hash(pixels)}
+    assert content_hash(pixels) == content_key(pixels, seed=0).tobytes().hex()
+    assert content_hash(pixels) != content_hash(pixels.transpose(1, 0, 2))
+
+
+def test_the_same_samples_at_another_rate_are_another_sound():
+    samples = np.linspace(-1, 1, 800, dtype=np.float32)
+    hashes = {content_hash(samples, rate) for rate in (8_000, 16_000, 32_000)} | {content_hash(samples)}
+    assert len(hashes) == 4
+    assert all(int(name, 16) < 2**128 for name in hashes)  # 32 hexadecimal digits, as smoothing needs them

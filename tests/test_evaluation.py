@@ -3,20 +3,16 @@
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
+from small import small_scorer
 
-from idecode_core.calibration import Calibration
+from idecode_core.conformal.calibration import Calibration
+from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, DataError, IdecodeError, SettingError
-from idecode_core.evaluation import (
-    METHODS,
-    Metric,
-    ScoreSet,
-    evaluate,
-    id_and_ood,
-    method_scores,
-    read_scores,
-    runs,
-    write_scores,
-)
+from idecode_core.evaluation.methods import METHODS, Metric, evaluate, method_scores, runs
+from idecode_core.folder.detector import save_detector
+from idecode_core.folder.scores import ScoreSet, id_and_ood, read_scores, write_scores
+from idecode_core.folder.settings import read_settings
+from idecode_core.folder.stored import open_stored
 
 
 def score_set(name: str, mean: float, is_ood: bool, points: int = 60, seed: int = 0) -> ScoreSet:
@@ -73,10 +69,13 @@ def test_auroc_and_tnr_equal_scikit_learn_and_a_sorted_threshold(method: str, se
     assert found.auroc.spread == pytest.approx(np.std(aurocs, ddof=1))
 
 
-def test_ties_with_the_calibration_survive_rounding_to_float32() -> None:
+def test_ties_with_the_calibration_survive_rounding_to_float32(tmp_path) -> None:
     thirds = np.full((10, 20), 1 / 3)  # not exact in float32
-    stored = np.full((4, 100), 1 / 3).astype(np.float32)
-    for run in method_scores(Calibration(thirds), stored, 5):
+    save_detector(Detector("thirds", small_scorer(), Calibration(thirds)), tmp_path)
+    known = np.full((4, 100), 1 / 3).astype(np.float32)
+    write_scores(tmp_path, ScoreSet("own-test", "own", False, known), read_settings(tmp_path).scorer_sha256)
+    stored = open_stored(tmp_path)
+    for run in method_scores(stored.calibration, stored.id_set.score_vectors, 5):
         assert run.tolist() == [-1.0] * 4  # tied with every calibration point: P = 1
 
 

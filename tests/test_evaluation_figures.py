@@ -4,15 +4,16 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from idecode_core.calibration import Calibration
-from idecode_core.conformal import FalseDetectionLaw
-from idecode_core.evaluation import ScoreSet
-from idecode_core.guarantee import law_bands, p_value_histogram, study
+from idecode_core.conformal import FalseDetectionLaw, law_bands
+from idecode_core.conformal.calibration import Calibration
+from idecode_core.evaluation.methods import evaluate_sets, method_scores
+from idecode_core.evaluation.side_by_side import curve, growth, side_by_side
+from idecode_core.folder.scores import ScoreSet
+from idecode_core.guarantees.observed import p_value_histogram, study
 from idecode_core.plots import evaluation as figures
 from idecode_core.plots import guarantee as guarantees
-from idecode_core.plots import score_histograms as histograms
+from idecode_core.plots import histograms
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded
-from idecode_core.side_by_side import curve, evaluate_sets, growth, scores_by_run, side_by_side
 
 RNG = np.random.default_rng(0)
 CAL = Calibration(RNG.exponential(size=(120, 20)))
@@ -25,9 +26,9 @@ STRANGE = [
 
 def roc_figure() -> go.Figure:
     found = evaluate_sets(CAL, KNOWN, STRANGE, 3)
-    known = scores_by_run(CAL, KNOWN.score_vectors, 3)[0]
+    known = method_scores(CAL, KNOWN.score_vectors, 3)[0]
     curves = [
-        curve(one, evaluation, known, scores_by_run(CAL, one.score_vectors, 3)[0])
+        curve(one, evaluation, known, method_scores(CAL, one.score_vectors, 3)[0])
         for one, evaluation in zip(STRANGE, found, strict=True)
     ]
     return figures.roc_curves(curves, "SVHN")

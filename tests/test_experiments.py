@@ -7,24 +7,29 @@ import pytest
 import torch
 from scipy import stats
 
-from idecode_core.calibration import Calibration
-from idecode_core.cards import write_card
-from idecode_core.checkpoint import read_config, save_detector
+from idecode_core.conformal import observed_band
+from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, IdecodeError, SettingError
-from idecode_core.evaluation import ScoreSet, read_scores, write_scores
-from idecode_core.experiments.both_transforms import false_detections, first_run_p_values, merge_stored
-from idecode_core.experiments.false_detections import observed_band, sampled_rates
-from idecode_core.experiments.reproduce import EXPERIMENTS, possible, reproduce
-from idecode_core.experiments.results import Section, beside_the_paper, write_section
-from idecode_core.experiments.stored import Stored
+from idecode_core.evaluation.metrics import false_detection_rate
+from idecode_core.evaluation.rates import id_p_values
+from idecode_core.experiments.false_detections import sampled_rates
+from idecode_core.experiments.merged import combined_rates, merge_stored
+from idecode_core.experiments.registry import EXPERIMENTS, possible, write_results
+from idecode_core.experiments.results import Section, write_section
 from idecode_core.files import write_npz
-from idecode_core.images import Preprocessing
+from idecode_core.folder.detector import save_detector
+from idecode_core.folder.scores import ScoreSet, read_scores, write_scores
+from idecode_core.folder.settings import FolderSettings, read_settings
+from idecode_core.folder.stored import Stored
+from idecode_core.guarantees.merging import fisher_assuming_independence
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.scorer import ImageScorer
 from idecode_core.merged import MergedScorer
-from idecode_core.metrics import false_detection_rate
 from idecode_core.models import Equivariant, ModelConfig
-from idecode_core.scoring import ImageScorer, Scorer
-from idecode_core.testing.merging import fisher_assuming_independence
+from idecode_core.report.card import write_card
+from idecode_core.report.tables import beside_the_paper
+from idecode_core.scorer import Scorer
 from idecode_core.transforms import Projective, Rotations, SmallAffine
 
 OOD_SETS = {"svhn-test": "SVHN", "cifar100-test": "CIFAR-100", "places-test": "Places", "isun-test": "iSUN"}
@@ -44,8 +49,11 @@ def write_detector(root: Path, name: str, scorer: Scorer, id_name: str = "cifar1
         own = generator.normal(shift, 1, size=(points, 1))
         return np.exp(own + generator.normal(size=(points, draws)))
 
-    save_detector(Detector(name, scorer, Calibration(vectors(1600, 20, 0.0)), "test images"), root / name)
-    identity = read_config(root / name)["scorer_sha256"]
+    dataset = id_name.removesuffix("-test")
+    save_detector(
+        Detector(name, scorer, Calibration(vectors(1600, 20, 0.0)), "test images", dataset), root / name
+    )
+    identity = read_settings(root / name).scorer_sha256
     write_scores(
         root / name, ScoreSet(id_name, "iD", False, vectors(300, 100, 0).astype(np.float32)), identity
     )
@@ -66,7 +74,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rotations = tiny_scorer(Rotations("all"), "cross_entropy_and_familiarity", 4)
     classifier = tiny_scorer(SmallAffine(), "invariance", 10, tuple("abcdefghij"))
     write_detector(folder, "cifar10-rotations", rotations)
-    identity = read_config(folder / "cifar10-rotations")["scorer_sha256"]
+    identity = read_settings(folder / "cifar10-rotations").scorer_sha256
     for score_set in read_scores(folder / "cifar10-rotations"):
         write_scores(folder / "cifar10-rotations" / "plain", score_set, identity)
     write_detector(folder, "cifar10-projective", tiny_scorer(Projective(), "parameter_error", 8))
@@ -81,7 +89,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "audio"])
 def test_each_experiment_writes_its_section_with_its_command(name: str, root: Path, tmp_path: Path) -> None:
     results = tmp_path / "RESULTS.md"
-    (section,) = reproduce([name], root, results)
+    (section,) = write_results([name], root, results)
     text = results.read_text()
     assert f"python -m idecode_core reproduce {name}" in text
     assert text.count(f"<!-- begin {name} -->") == text.count(f"<!-- end {name} -->") == 1
@@ -94,16 +102,16 @@ def test_each_experiment_writes_its_section_with_its_command(name: str, root: Pa
 
 
 def test_all_leaves_out_what_has_no_detectors(root: Path, tmp_path: Path) -> None:
-    assert [section.name for section in reproduce(["all"], tmp_path, tmp_path / "RESULTS.md")] == ["svhn"]
+    assert [section.name for section in write_results(["all"], tmp_path, tmp_path / "RESULTS.md")] == ["svhn"]
     assert not possible("audio", root)
     assert possible("merged", root)
 
 
 def test_writing_a_section_again_changes_nothing_else(root: Path, tmp_path: Path) -> None:
     results = tmp_path / "RESULTS.md"
-    reproduce(["all"], root, results)
+    write_results(["all"], root, results)
     first = results.read_text()
-    reproduce(["merged"], root, results)
+    write_results(["merged"], root, results)
     assert results.read_text() == first
 
 
@@ -122,9 +130,9 @@ def test_sections_stand_in_a_fixed_order_and_foreign_text_stays(tmp_path: Path) 
 def test_table1_shows_the_number_that_scikit_learn_gives(root: Path, tmp_path: Path) -> None:
     from sklearn.metrics import roc_auc_score
 
-    from idecode_core.experiments.stored import open_stored
+    from idecode_core.folder.stored import open_stored
 
-    stored = open_stored(root, "cifar10-projective")
+    stored = open_stored(root / "cifar10-projective")
     aurocs = []
     for r in range(5):
         known, strange = (
@@ -132,7 +140,7 @@ def test_table1_shows_the_number_that_scikit_learn_gives(root: Path, tmp_path: P
         )
         labels = np.r_[np.zeros(len(known)), np.ones(len(strange))]
         aurocs.append(100 * roc_auc_score(labels, np.r_[known, strange]))
-    (section,) = reproduce(["table1"], root, tmp_path / "RESULTS.md")
+    (section,) = write_results(["table1"], root, tmp_path / "RESULTS.md")
     assert (
         f"{np.mean(aurocs):.1f} ± {np.std(aurocs, ddof=1):.1f} (92.9)" in section.body
     )  # beside the paper's
@@ -140,12 +148,12 @@ def test_table1_shows_the_number_that_scikit_learn_gives(root: Path, tmp_path: P
 
 def test_an_unknown_experiment_lists_the_right_ones(root: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="table1, auroc-vs-n"):
-        reproduce(["table9"], root, tmp_path / "RESULTS.md")
+        write_results(["table9"], root, tmp_path / "RESULTS.md")
 
 
 def test_a_missing_detector_says_what_was_expected(tmp_path: Path) -> None:
     with pytest.raises(IdecodeError, match="cifar10-projective"):
-        reproduce(["table1"], tmp_path, tmp_path / "RESULTS.md")
+        write_results(["table1"], tmp_path, tmp_path / "RESULTS.md")
 
 
 def test_the_plain_sentence_says_where_ours_are_worse() -> None:
@@ -204,7 +212,7 @@ def test_scores_of_other_weights_are_never_tabulated(root: Path, tmp_path: Path)
     strange = ScoreSet("svhn-test", "SVHN", True, np.ones((5, 100), np.float32))
     write_scores(tmp_path / "cifar10-projective", strange, "another")
     with pytest.raises(CheckpointError, match="other weights"):
-        reproduce(["table1"], tmp_path, tmp_path / "RESULTS.md")
+        write_results(["table1"], tmp_path, tmp_path / "RESULTS.md")
 
 
 def test_pt_merged_with_rs_keeps_the_bound_and_fisher_does_not() -> None:
@@ -217,17 +225,19 @@ def test_pt_merged_with_rs_keeps_the_bound_and_fisher_does_not() -> None:
     def stored(name: str, own: np.ndarray, noise: float) -> Stored:
         vectors = own[:, None] + noise * generator.normal(size=(len(own), 100))
         known = ScoreSet("cifar10-test", "iD", False, vectors[2000:].astype(np.float32))
-        return Stored(name, Path("x") / name, {}, Calibration(vectors[:2000, :20]), known, [], None)
+        calibration = Calibration(vectors[:2000, :20]).rounded(np.float32)
+        settings = FolderSettings(Path("x") / name, name, "", "image", 2000, 20, "", {})
+        return Stored(settings, calibration, known, [], None)
 
     strangeness = generator.normal(size=5000)
     members = [stored("cifar10-projective", strangeness, 0.3), stored("cifar10-rotations", strangeness, 0.3)]
     together = merge_stored(members)
     assert together.calibration.k == 1000
-    rate = false_detection_rate(first_run_p_values(together, 5), 0.05)
+    rate = false_detection_rate(id_p_values(together, 5), 0.05)
     low, high = observed_band(1000, 0.05, 3000)
     assert low <= rate <= high
-    fisher = fisher_assuming_independence(np.stack([first_run_p_values(m, 5) for m in members], axis=1))
+    fisher = fisher_assuming_independence(np.stack([id_p_values(m, 5) for m in members], axis=1))
     assert false_detection_rate(fisher, 0.05) > high
-    text = false_detections(members, together, 5)
+    text = combined_rates(members, together, 5)
     assert f"| PT + RS, calibrated | {100 * rate:.1f} |" in text
     assert "not valid" in text

@@ -8,20 +8,22 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from idecode_core.calibration import Calibration
-from idecode_core.checkpoint import load_detector, read_config, save_detector
-from idecode_core.data import load_images
+from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError
-from idecode_core.evaluation import ScoreSet, read_scores, write_scores
-from idecode_core.experiments.familiarity import PLAIN, familiarity, score_without_familiarity
-from idecode_core.experiments.familiarity_choice import CANDIDATES, answers
-from idecode_core.experiments.scores import pick, score_test_sets
+from idecode_core.evaluation.score_sets import PLAIN, score_test_sets
+from idecode_core.evaluation.sets import image_sets, pick
+from idecode_core.experiments.familiarity import familiarity
 from idecode_core.files import write_npz
-from idecode_core.images import Preprocessing
+from idecode_core.folder.detector import load_detector, save_detector
+from idecode_core.folder.scores import ScoreSet, read_scores, write_scores
+from idecode_core.folder.settings import read_settings
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.scorer import ImageScorer
+from idecode_core.image.sets import load_images
 from idecode_core.models import Equivariant, ModelConfig
-from idecode_core.scoring import ImageScorer
 from idecode_core.transforms import Rotations
+from research.familiarity_choice import CANDIDATES, answers
 
 
 def save_tiny(folder: Path, base_ncm: str = "cross_entropy_and_familiarity") -> None:
@@ -30,7 +32,7 @@ def save_tiny(folder: Path, base_ncm: str = "cross_entropy_and_familiarity") -> 
         model = Equivariant(ModelConfig("compact", outputs=4, widths=(4, 4, 4)))
     scorer = ImageScorer(model, Rotations("all"), base_ncm, Preprocessing(16))
     calibration = Calibration(np.random.default_rng(0).random((30, 20)))
-    save_detector(Detector(folder.name, scorer, calibration, "test images"), folder)
+    save_detector(Detector(folder.name, scorer, calibration, "test images", "cifar10"), folder)
 
 
 @pytest.fixture
@@ -45,11 +47,10 @@ def data_root(tmp_path: Path) -> Path:
 def test_plain_scores_are_those_of_the_base_ncm_without_familiarity(tmp_path: Path, data_root: Path):
     folder = tmp_path / "cifar10-rotations"
     save_tiny(folder)
-    score_test_sets(folder, "cifar10", data_root=data_root, id_points=6, draws=40)
-    score_without_familiarity(folder, data_root=data_root)
+    score_test_sets(folder, image_sets("cifar10", data_root, id_points=6), draws=40, without_familiarity=True)
     scorer = load_detector(folder).scorer
     plain = replace(scorer, base_ncm="cross_entropy")
-    found = read_scores(folder / PLAIN, read_config(folder)["scorer_sha256"])
+    found = read_scores(folder / PLAIN, read_settings(folder).scorer_sha256)
     assert [score_set.name for score_set in found] == ["cifar10-test", "svhn-test"]
     for score_set in found:
         images = pick(load_images(score_set.name, data_root), 6).x  # of seven iD points, six are in the table
@@ -60,13 +61,13 @@ def test_plain_scores_are_those_of_the_base_ncm_without_familiarity(tmp_path: Pa
 def test_a_detector_without_familiarity_has_nothing_to_leave_out(tmp_path: Path, data_root: Path):
     save_tiny(tmp_path / "tiny", "cross_entropy")
     with pytest.raises(CheckpointError, match="nothing to leave out"):
-        score_without_familiarity(tmp_path / "tiny", data_root=data_root)
+        score_test_sets(tmp_path / "tiny", image_sets("cifar10", data_root), without_familiarity=True)
 
 
 def test_the_table_holds_both_aurocs_as_scikit_learn_computes_them(tmp_path: Path):
     folder = tmp_path / "cifar10-rotations"
     save_tiny(folder)
-    identity = read_config(folder)["scorer_sha256"]
+    identity = read_settings(folder).scorer_sha256
     generator = np.random.default_rng(2)
     expected = {}
     for place, shift in ((folder, 1.0), (folder / PLAIN, 0.3)):

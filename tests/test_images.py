@@ -7,9 +7,10 @@ import pytest
 from PIL import Image
 from small import random_images
 
-from idecode_core import images
+from idecode_core.image import read as images
 from idecode_core.errors import InputError
-from idecode_core.images import Preprocessing, read_image
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.read import read_image
 
 COLOUR = random_images(1, 24)[0][:, :20]  # (24, 20, 3)
 GREY = COLOUR[..., 0]
@@ -121,8 +122,23 @@ def test_the_second_picture_in_a_phones_jpeg_is_no_animation():
 
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
 def test_an_animation_is_refused(kind):
-    with pytest.raises(InputError, match=r"clip: is animated \(2 frames\); expected one still image"):
+    with pytest.raises(InputError, match=r"clip: is animated or has several pages; expected one still image"):
         read_image(frames(kind), name="clip")
+
+
+def test_a_tiff_of_many_pages_is_refused_without_counting_them():
+    """Repair: 180,000 pages took 680 s to count. Now the second page is enough."""
+    pages = [Image.new("L", (8, 8)) for _ in range(400)]
+    buffer = io.BytesIO()
+    pages[0].save(buffer, "TIFF", save_all=True, append_images=pages[1:])
+    image = Image.open(io.BytesIO(buffer.getvalue()))
+    seen = []
+    seek = type(image)._seek
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(image), "_seek", lambda self, frame: (seen.append(frame), seek(self, frame))[1])
+        with pytest.raises(InputError, match="several pages"):
+            read_image(buffer.getvalue(), name="scan")
+    assert max(seen) <= 1
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 3), (7, 100, 3), (100, 7, 3)])

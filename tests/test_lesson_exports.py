@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from idecode_core.report import to_csv, to_html, to_json
-from idecode_core.report.lessons import arrows_export, playground_export
-from idecode_core.report.simulations import Export, batch_export, break_it_export, stream_export
+from idecode_core.report import Export, to_csv, to_html, to_json
+from idecode_core.report.arrows import arrows_export
+from idecode_core.report.batch import batch_export
+from idecode_core.report.breaking import break_it_export
+from idecode_core.report.playground import playground_export
+from idecode_core.report.stream import stream_export
 from idecode_core.simulate import SWITCHES, break_it, changing_stream, mixed_batch
 from idecode_core.simulate.arrows import algorithm_1, draw_friends
 from idecode_core.simulate.playground import SHAPES, draw_points

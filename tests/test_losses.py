@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from idecode_core.losses import centre_triplet, gaussian_nll
+from idecode_core.training.losses import centre_triplet, gaussian_nll
 
 
 def test_gaussian_nll_equals_its_formula_by_hand() -> None:

@@ -1,27 +1,32 @@
 """The merged detector: its formula by hand, its bound by simulation, and how it is built and chosen."""
 
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
-from test_training import ROTATIONS, tiny_images
+from test_audio_training import small_task
+from test_training import ROTATIONS, tiny_images, tiny_task
 
-from idecode_core.calibration import Calibration
-from idecode_core.checkpoint import load_detector, read_config, save_detector
-from idecode_core.data import ImageSet
+from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError, SettingError
-from idecode_core.evaluation import ScoreSet, read_scores, write_scores
-from idecode_core.experiments.development import house_numbers, other_points
-from idecode_core.experiments.merge import Member, build_merged, shared_split
-from idecode_core.experiments.merge_choice import try_weights, weight_grid
-from idecode_core.experiments.scores import pick, score_points, score_test_sets, sets_to_score
 from idecode_core.files import write_npz
+from idecode_core.folder.detector import load_detector, save_detector
+from idecode_core.image.scorer import ImageScorer
 from idecode_core.merged import MergedScorer, merge_vectors
 from idecode_core.models import ModelConfig
-from idecode_core.recipes import RECIPES, Recipe
-from idecode_core.training import train
-from idecode_core.training_finish import finish
+from idecode_core.report.card import card
+from idecode_core.training.finish import finish
+from idecode_core.training.loop import train
+from idecode_core.training.merge import Member, build_merged, shared_split
+from idecode_core.training.recipe import Pictures, Recipe
+from idecode_core.training.recipes import RECIPES
+from idecode_core.training.tasks import Task
 from idecode_core.transforms import SmallAffine
 
 
@@ -35,7 +40,7 @@ def test_the_merged_score_is_the_weighted_sum_of_minus_log_ranks() -> None:
 
 @pytest.mark.parametrize("apart", [True, False])
 def test_the_merged_p_value_keeps_the_bound_whatever_the_members_dependence(apart: bool) -> None:
-    """With ranking points apart from the calibration points; 3,000 repeats, error level 1e-4 a test.
+    """With ranking points apart from the calibration points; 3,000 repeats, error level 1e-4 per test.
 
     Members share most of their noise, and each point's draws share the point.
     """
@@ -53,7 +58,14 @@ def test_the_merged_p_value_keeps_the_bound_whatever_the_members_dependence(apar
 
 
 TINY = ModelConfig("compact", outputs=2, widths=(4, 4, 4))
-CLASSIFIER = Recipe("tiny-labels", "tiny", TINY, SmallAffine(), "invariance", "label", 1, size=16, batch=16)
+CLASSIFIER = Recipe(
+    "tiny-labels", "tiny", Pictures(TINY, "label", size=16), SmallAffine(), "invariance", epochs=1, batch=16
+)
+
+
+def make_detector(task: Task, run: Path, out: Path) -> None:
+    train(task, run, epochs=1)
+    finish(task, run, out)
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +75,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     images = tiny_images()
     write_npz(folder / "tiny-train.npz", {"x": images.x, "y": images.y})
     for recipe in (ROTATIONS, CLASSIFIER):
-        train(recipe, folder / "runs" / recipe.name, images=images, epochs=1)
-        finish(recipe, folder / "runs" / recipe.name, folder / recipe.name, images=images, data_root=folder)
+        make_detector(tiny_task(recipe), folder / "runs" / recipe.name, folder / recipe.name)
     return folder
 
 
@@ -94,105 +105,100 @@ def test_a_merged_detector_is_calibrated_on_the_held_out_points_and_loads_again(
     np.testing.assert_allclose(
         again.score_vectors(images.x[:4], n=3), built.score_vectors(images.x[:4], n=3), atol=1e-9
     )
-    applied = [variant.applied for variant in again.variants(images.x[0], n=1)]
-    assert applied[0].startswith("tiny: rotated by")
-    assert applied[-1].startswith(
-        "tiny-labels: "
-    )  # which base NCM reads the answer is not part of what was applied
-    assert not any("@" in text for text in applied)
+    shown = [(variant.member, variant.applied) for variant in again.inspect(images.x[0], n=1).variants]
+    assert shown[0][0] == "tiny"
+    assert shown[0][1].startswith("rotated by")
+    assert shown[-1][0] == "tiny-labels"  # which base NCM reads the answer is not part of what was applied
+    assert not any("@" in text for one in shown for text in one)
+    assert (again.dataset, again.summary) == ("tiny", "tiny")  # who it is comes from its members
+    text = card(tmp_path / "merged")
+    assert "tiny-labels@label_cross_entropy (weight 2)" in text
+    assert "How it was trained" not in text
 
 
-def test_stored_scores_of_members_give_the_merged_scores(
+def test_members_of_one_folder_share_one_pass(
+    root: Path, members: list[Member], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[tuple[str, ...]] = []
+    score_under = ImageScorer.score_under
+
+    def counted(self: ImageScorer, base_ncms: Sequence[str], *arguments: Any, **settings: Any) -> Any:
+        passes.append(tuple(base_ncms))
+        return score_under(self, base_ncms, *arguments, **settings)
+
+    monkeypatch.setattr(ImageScorer, "score_under", counted)
+    built = build_merged(members, data_root=root, n_max=2)
+    both = ("label_cross_entropy", "invariance")
+    assert sorted(passes) == sorted([("cross_entropy",), both] * 2)  # references, then calibration points
+    alone = [member.scorer().score(tiny_images().x[:3], n=2, seed=0).score_vectors for member in members]
+    np.testing.assert_allclose(
+        built.score_vectors(tiny_images().x[:3], n=2), built.scorer.merge(alone), atol=1e-9
+    )
+
+
+def test_a_scorer_that_has_no_base_ncm_can_be_a_member_as_it_is(
     root: Path, members: list[Member], tmp_path: Path
 ) -> None:
-    built = build_merged(members, data_root=root, n_max=3)
-    images = ImageSet("some-test", tiny_images().x[:5], np.zeros(5, np.int64))
-    direct = built.score_vectors(images.x, n=20)
-    for member in members[::2]:  # the detectors' own base NCMs, as their folders store them
-        identity = str(read_config(member.folder)["scorer_sha256"])
-        vectors = member.scorer().score(images.x, n=20, seed=0).score_vectors
-        write_scores(member.folder, ScoreSet("some-test", "some", True, vectors.astype(np.float32)), identity)
-    folders = [member.folder for member in members]
-    from_stored = score_points(built.scorer, images, 20, members=folders, name="some-test")
-    # ranks can only move where float32 rounding crosses a reference score
-    assert np.mean(np.isclose(from_stored, direct)) > 0.95
+    """A merged detector among the members, with the training record of those that it was merged from."""
+    inner = build_merged(members[:2], data_root=root, n_max=2)
+    copies = {name: partial(shutil.copy, root / "tiny" / name) for name in ("training.json", "split.npz")}
+    save_detector(inner, tmp_path / "inner", beside=copies)
+    outer = build_merged([Member(tmp_path / "inner", "", 1.0), members[2]], data_root=root, n_max=2)
+    assert outer.calibration.k == inner.calibration.k
+    with pytest.raises(SettingError, match="without a base NCM"):
+        build_merged([Member.parse(f"{tmp_path / 'inner'}@invariance")], data_root=root)
+
+
+def test_sounds_are_merged_too_ranked_among_their_training_clips(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = small_task()
+    second = small_task(recipe=replace(first.recipe, name="other", base_ncm="invariance"))
+    for task in (first, second):
+        make_detector(task, tmp_path / "runs" / task.recipe.name, tmp_path / task.recipe.name)
+        monkeypatch.setitem(RECIPES, task.recipe.name, task.recipe)
+    monkeypatch.setattr("idecode_core.training.merge.load_parts", lambda recipe, root: first.parts)
+    built = build_merged(
+        [Member.parse(str(tmp_path / "small@kl_divergence")), Member.parse(str(tmp_path / "other"))], n_max=2
+    )
+    assert (built.scorer.modality, built.dataset, built.calibration.k) == ("audio", "spokendigits", 2)
+    assert isinstance(built.scorer, MergedScorer)
+    assert [len(reference) for reference in built.scorer.references] == [14, 14]
+    save_detector(built, tmp_path / "merged")
+    clip = first.parts.test.clips[0]
+    again = load_detector(tmp_path / "merged", "cpu")
+    np.testing.assert_allclose(again.score_vectors([clip], n=2), built.score_vectors([clip], n=2), atol=1e-9)
+    text = card(tmp_path / "merged")
+    assert "- small@kl_divergence (weight 1): Log-mel blocks" in text
+    assert "among the reference points (the proper training set)" in text
 
 
 def test_members_with_different_splits_are_refused(root: Path, tmp_path: Path) -> None:
-    other = Recipe(**{**vars(CLASSIFIER), "seed": 1})
-    train(other, tmp_path / "run", images=tiny_images(), epochs=1)
+    make_detector(tiny_task(replace(CLASSIFIER, seed=1)), tmp_path / "run", tmp_path / "seed")
     with pytest.raises(CheckpointError, match="same dataset and seed"):
-        shared_split([root / "tiny", tmp_path / "run"])
+        shared_split([root / "tiny", tmp_path / "seed"])
+    make_detector(tiny_task(replace(CLASSIFIER, dataset="twin")), tmp_path / "twin-run", tmp_path / "twin")
+    with pytest.raises(CheckpointError, match="same dataset and seed"):  # as many points, but other ones
+        shared_split([root / "tiny", tmp_path / "twin"])
+
+
+def test_members_whose_training_is_unknown_are_refused_in_one_sentence(root: Path, tmp_path: Path) -> None:
+    save_detector(load_detector(root / "tiny", "cpu"), tmp_path / "own")  # as `calibrate` leaves one
+    with pytest.raises(
+        CheckpointError, match=r"own cannot be merged: expected training\.json and split\.npz"
+    ):
+        build_merged([Member.parse(str(tmp_path / "own"))], data_root=root)
+
+
+def test_other_data_than_the_members_were_trained_on_are_refused(
+    root: Path, members: list[Member], tmp_path: Path
+) -> None:
+    images = tiny_images(60)
+    write_npz(tmp_path / "tiny-train.npz", {"x": images.x, "y": images.y})
+    with pytest.raises(CheckpointError, match="expected 64 points in its split, got 60"):
+        build_merged(members, data_root=tmp_path)
 
 
 def test_a_member_with_an_unknown_base_ncm_is_refused() -> None:
     with pytest.raises(SettingError, match="label_cross_entropy"):
         Member.parse("checkpoints/cifar10-invariance@magic")
-
-
-def test_the_grid_holds_each_choice_of_weights_once_up_to_a_factor() -> None:
-    grid = weight_grid(2)
-    ratios = {(a / max(a, b), b / max(a, b)) for a, b in grid}
-    assert len(ratios) == len(grid)
-    assert {(1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 1.0), (0.25, 1.0)} <= ratios
-
-
-def test_the_choice_prefers_the_member_that_sees_the_difference() -> None:
-    generator = np.random.default_rng(0)
-
-    def member(shift: float) -> dict[str, np.ndarray]:
-        return {"validation": generator.normal(size=(200, 10)), "far": generator.normal(shift, size=(80, 10))}
-
-    best, *_, worst = try_weights([member(1.5), member(0.0)], weight_grid(2))
-    assert best.weights[0] > best.weights[1]
-    assert worst.weights == (0.0, 2.0)
-    assert best.mean > 0.9
-    assert worst.mean == pytest.approx(0.5, abs=0.15)
-
-
-def test_scoring_test_sets_goes_on_where_it_was_stopped(root: Path, members: list[Member]) -> None:
-    images = tiny_images()
-    for name in ("tiny-test", "cifar10-test"):
-        write_npz(root / f"{name}.npz", {"x": images.x[:12], "y": images.y[:12]})
-    settings = {"data_root": root, "id_points": 10, "ood_points": 6, "draws": 20}
-    first = score_test_sets(root / "tiny", "tiny", **settings)
-    assert [(one.name, len(one)) for one in first] == [("tiny-test", 10), ("cifar10-test", 6)]
-    reports: list[str] = []
-    path = root / "tiny" / "scores" / "cifar10-test.npz"
-    path.unlink()
-    again = score_test_sets(root / "tiny", "tiny", report=lambda name, *_: reports.append(name), **settings)
-    assert set(reports) == {"cifar10-test"}  # the stored set was not scored again
-    np.testing.assert_array_equal(again[1].score_vectors, first[1].score_vectors)
-    stored = read_scores(root / "tiny", str(read_config(root / "tiny")["scorer_sha256"]))
-    assert [one.name for one in stored if one.name != "some-test"] == ["tiny-test", "cifar10-test"]
-
-
-def test_picked_points_are_the_same_every_time_and_all_of_a_small_set() -> None:
-    images = tiny_images()
-    np.testing.assert_array_equal(pick(images, 9).x, pick(images, 9).x)
-    assert len(pick(images, 9)) == 9
-    assert pick(images, 100) is images
-
-
-@pytest.mark.parametrize("size", [1264, 2000])
-def test_development_points_are_never_in_a_table(size: int) -> None:
-    images = ImageSet("numbered-test", np.zeros((size, 1, 1, 3), np.uint8), np.arange(size))
-    tables, development = pick(images, 1000), other_points(images)
-    assert not set(tables.y.tolist()) & set(development.y.tolist())
-    assert len(development) == 300
-    assert len(tables) == min(1000, size - 300)
-
-
-def test_the_id_test_set_comes_first_and_is_not_among_the_ood_sets() -> None:
-    for dataset in ("cifar10", "svhn", "fashion"):
-        names = [(one.name, one.is_ood) for one in sets_to_score(dataset)]
-        assert names[0] == (f"{dataset}-test", False)
-        assert all(ood for _, ood in names[1:])
-        assert f"{dataset}-test" not in dict(names[1:])
-
-
-def test_house_numbers_are_colour_pictures_of_the_model_size() -> None:
-    digits = ImageSet("digits", np.full((3, 28, 28, 3), 255, np.uint8), np.arange(3))
-    drawn = house_numbers(digits, generator=np.random.default_rng(0))
-    assert drawn.x.shape == (3, 32, 32, 3)
-    assert drawn.x.std() > 5

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from idecode_core.errors import ScoreError, SettingError
-from idecode_core.metrics import auroc, false_detection_rate, roc, tnr_at_tpr
+from idecode_core.evaluation.metrics import auroc, false_detection_rate, roc, tnr_at_tpr
 
 tied = arrays(np.float64, st.integers(1, 30), elements=st.integers(0, 6).map(float))
 

@@ -11,17 +11,19 @@ import pytest
 from nbclient import NotebookClient
 
 from idecode_core import load_detector, save_detector
+from idecode_core.audio.read import read_sound
+from idecode_core.conformal.judge import judge, smoothing_generator
+from idecode_core.draws import content_hash
 from idecode_core.report import (
+    InspectedSample,
+    Inspection,
     Seed,
     Step,
-    content_hash,
     inspect_batch,
     inspection_notebook,
     steps_notebook,
 )
-from idecode_core.report.inspection import InspectedSample, Inspection, png
-from idecode_core.sounds import read_sound
-from idecode_core.verdict import judge, smoothing_generator
+from ui.frame.samples import png
 
 REPOSITORY = Path(__file__).parent.parent
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
@@ -79,7 +81,6 @@ def batch(detector, *, smoothed: bool = False, false_discovery_control: bool = F
         aggregate="sum",
         smoothed=smoothed,
         seed=4,
-        false_discovery_control=false_discovery_control,
     )
 
 
@@ -115,8 +116,10 @@ def test_exported_notebook_knows_smoothing_and_false_discovery_control(  # type:
 ) -> None:
     inspection = batch(detector, smoothed=smoothed, false_discovery_control=controlled)
     scope = run_here(inspection_notebook(inspection), monkeypatch)
-    assert np.array_equal(scope["p_values"], [sample.verdict.p_value for sample in inspection.samples])  # type: ignore[arg-type]
-    assert list(scope["is_ood"]) == [sample.verdict.is_ood for sample in inspection.samples]  # type: ignore[call-overload]
+    assert np.array_equal(
+        scope["judgement"].p_values, [sample.verdict.p_value for sample in inspection.samples]
+    )  # type: ignore[arg-type]
+    assert scope["judgement"].is_ood.tolist() == [sample.verdict.is_ood for sample in inspection.samples]  # type: ignore[call-overload]
 
 
 def test_exported_notebook_stops_when_the_p_value_differs(detector, monkeypatch) -> None:  # type: ignore[no-untyped-def]
@@ -140,11 +143,13 @@ def test_exported_notebook_reads_a_batch_that_is_too_large_from_files_beside_it(
     inspection = batch(detector)
     for sample in inspection.samples:
         (tmp_path / sample.name).write_bytes(sample.data)
-    monkeypatch.setattr("idecode_core.report.inspection_cells.EMBED_LIMIT", len(inspection.samples[0].data))
+    monkeypatch.setattr("idecode_core.report.inspection.EMBED_LIMIT", len(inspection.samples[0].data))
     monkeypatch.setenv("IDECODE_HOME", str(REPOSITORY))
     scope = run_here(inspection_notebook(inspection), monkeypatch, tmp_path)
     assert [text is None for _, _, text in scope["files"]] == [False, True, True]  # type: ignore[attr-defined]
-    assert np.array_equal(scope["p_values"], [sample.verdict.p_value for sample in inspection.samples])  # type: ignore[arg-type]
+    assert np.array_equal(
+        scope["judgement"].p_values, [sample.verdict.p_value for sample in inspection.samples]
+    )  # type: ignore[arg-type]
 
 
 def test_exported_notebook_of_sounds_computes_their_p_values_again(
@@ -162,7 +167,11 @@ def test_exported_notebook_of_sounds_computes_their_p_values_again(
         file = io.BytesIO()
         soundfile.write(file, sound.samples, sound.sample_rate, format="WAV")
         decoded = read_sound(file.getvalue())
-        inputs.append(InspectedSample(f"{i}.wav", file.getvalue(), content_hash(decoded.samples), (), None))  # type: ignore[arg-type]
+        inputs.append(
+            InspectedSample(
+                f"{i}.wav", file.getvalue(), content_hash(decoded.samples, decoded.sample_rate), (), None
+            )
+        )  # type: ignore[arg-type]
     vectors = heard.score_vectors([item.data for item in inputs], n=4, seed=2)
     verdicts = judge(heard.calibration, vectors, n=3, epsilon=0.2)
     inspection = inspect_batch(
@@ -170,7 +179,7 @@ def test_exported_notebook_of_sounds_computes_their_p_values_again(
     )
     monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path))
     scope = run_here(inspection_notebook(inspection), monkeypatch)
-    assert np.array_equal(scope["p_values"], [verdict.p_value for verdict in verdicts])  # type: ignore[arg-type]
+    assert np.array_equal(scope["judgement"].p_values, [verdict.p_value for verdict in verdicts])  # type: ignore[arg-type]
 
 
 def test_exported_notebook_says_where_to_find_the_library_when_it_is_not_there(

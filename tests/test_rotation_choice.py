@@ -8,12 +8,12 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from small import random_images, small_scorer
 
-from idecode_core.checkpoint import save_detector
-from idecode_core.data import ImageSet
 from idecode_core.detector import Detector
-from idecode_core.experiments import rotation_choice
 from idecode_core.files import write_npz
+from idecode_core.folder.detector import save_detector
+from idecode_core.image.sets import ImageSet
 from idecode_core.transforms import SharpRotations
+from research import rotation_choice
 
 KNOWN = ImageSet("known", random_images(20, seed=1), np.zeros(20, np.int64))
 STRANGE = ImageSet("strange", random_images(12, seed=2) // 3, np.zeros(12, np.int64))

@@ -8,12 +8,12 @@ import torch
 from PIL import Image
 from scipy.special import log_softmax, softmax
 from small import SIZE, random_images, small_scorer
+from torch.overrides import TorchFunctionMode
 
-from idecode_core import scoring
+from idecode_core.device import choose_device
 from idecode_core.draws import content_keys
 from idecode_core.errors import InputError, SettingError
-from idecode_core.ncm import BASE_NCMS
-from idecode_core.scoring import choose_device
+from idecode_core.image import scorer as scoring
 from idecode_core.transforms import Projective, Rotations, SmallAffine
 
 SCORERS = {
@@ -113,7 +113,7 @@ def test_scoring_leaves_the_global_random_states_alone(scorer):
 
 
 def test_scores_equal_a_plain_loop_over_points_and_draws(scorer):
-    """One image and one transform at a time, x encoded anew for each, the NCM in NumPy."""
+    """One image and one transform at a time, x encoded again for each, the NCM in NumPy."""
     n = 3
     found = vectors(scorer, IMAGES[:3], n)
     transforms, model = scorer.transforms, scorer.model
@@ -218,15 +218,85 @@ def test_nothing_of_a_scorer_is_stuck_on_the_cpu(per_draw):
         parameters = transforms.sample(content_keys(IMAGES[:2], 0), 3)
         x = torch.empty(2, 3, SIZE, SIZE, device="meta")
         with torch.inference_mode():
-            prediction, reference, features = scorer.predict(x, transforms.apply(x, parameters))
-            scores = BASE_NCMS[ncm](prediction, reference, transforms.target(parameters), features)
+            scores = scorer.predict(x, parameters).scores(ncm)
         assert scores.device.type == "meta"
         assert scores.shape == (2, 3 * transforms.variants)
 
 
+class OnTheCpuFirst(TorchFunctionMode):
+    """Apple's mps has no float64: a tensor must come to the CPU before it becomes double."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived: list[torch.Tensor] = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.double:
+            assert any(args[0] is tensor for tensor in self.arrived), "double() before cpu()"
+        found = function(*args, **(kwargs or {}))
+        if function is torch.Tensor.cpu:
+            self.arrived.append(found)
+        return found
+
+
+def test_scores_come_to_the_cpu_before_they_become_double(scorer):
+    with OnTheCpuFirst() as watched:
+        scorer.score(IMAGES[:2], n=2, seed=0)
+        scorer.inspect(IMAGES[0], n=2, seed=0)
+    assert watched.arrived
+
+
+def test_a_picture_is_inspected_with_one_pass_that_gives_the_scores_too(scorer, monkeypatch):
+    alone = vectors(scorer, IMAGES[0], n=3, seed=5)[0]
+    sizes = count_encoded(scorer, monkeypatch)
+    found = scorer.inspect(IMAGES[0], n=3, seed=5)
+    looks_at_x = scorer.model.config.pair or scorer.base_ncm == "invariance"
+    assert sum(sizes) == 3 * scorer.transforms.variants + looks_at_x
+    assert np.array_equal(found.score_vector, alone)
+
+
+def test_the_terms_of_a_draw_sum_to_its_score(scorer):
+    found = scorer.inspect(IMAGES[0], n=4, seed=1)
+    sums = [sum(term.value for term in terms) for terms in found.terms]
+    np.testing.assert_allclose(sums, found.score_vector, rtol=1e-6)
+    assert len(found.terms[0]) == (2 if "familiarity" in scorer.base_ncm else 1)
+
+
+def test_a_prepared_sample_scores_as_the_picture_it_was_made_from(scorer):
+    prepared = [scorer.prepare(image, 4) for image in IMAGES[:3]]
+    assert np.array_equal(vectors(scorer, prepared, seed=4), vectors(scorer, IMAGES[:3], seed=4))
+    with pytest.raises(SettingError, match="prepared for seed 4"):
+        vectors(scorer, prepared, seed=5)
+
+
+def test_large_pictures_are_let_go_as_soon_as_they_are_at_the_models_size():
+    """Repair: a batch of full-size photographs was held together. Now one at a time is alive."""
+    alive = 0
+
+    class Photograph(np.ndarray):
+        def __del__(self):
+            nonlocal alive
+            alive -= self.base is None
+
+    most = 0
+
+    def photographs():
+        nonlocal alive, most
+        for _ in range(12):
+            photograph = Photograph((64, 64, 3), np.uint8)
+            photograph[:] = 7
+            alive += 1
+            most = max(most, alive)
+            yield photograph
+            del photograph
+
+    small_scorer().score(photographs(), n=1, seed=0)
+    assert most <= 2  # the one that is being prepared, and at most the one before it
+
+
 def test_variants_are_what_was_scored(scorer):
     found = scorer.score(IMAGES[:1], n=3, seed=5)
-    variants = scorer.variants(IMAGES[0], n=3, seed=5)
+    variants = scorer.inspect(IMAGES[0], n=3, seed=5).variants
     assert [v.applied for v in variants] == scorer.describe(found.parameters[0])
     by_draw = [np.mean([v.score for v in variants if v.draw == draw]) for draw in range(3)]
     np.testing.assert_allclose(by_draw, found.score_vectors[0], rtol=1e-4, atol=1e-6)
@@ -270,5 +340,5 @@ def test_devices_are_chosen_or_refused_in_words():
     with pytest.raises(SettingError, match="No device is called 'gpu'"):
         choose_device("gpu")
     if not torch.cuda.is_available():
-        with pytest.raises(SettingError, match="not to be had"):
+        with pytest.raises(SettingError, match="not available"):
             choose_device("cuda")

@@ -1,18 +1,28 @@
 """Evaluate, Guarantee and Calibrate through Streamlit's AppTest: alone, with and without data, with bad files."""
 
 import io
+import subprocess
+import sys
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 from trust_pages import HOME, K, make_checkpoints, png, zipped
 
-from idecode_core.calibration import Calibration
-from idecode_core.checkpoint import load_detector
-from idecode_core.evaluation import id_and_ood, read_scores
-from idecode_core.exchangeability import compare
-from idecode_core.side_by_side import side_by_side
+from idecode_core.conformal.calibration import Calibration
+from idecode_core.evaluation.methods import method_scores
+from idecode_core.evaluation.side_by_side import side_by_side
+from idecode_core.folder.detector import load_detector, scorer_hash
+from idecode_core.folder.scores import ScoreSet, write_scores
+from idecode_core.folder.settings import read_settings
+from idecode_core.folder.stored import open_stored
+from idecode_core.guarantees.same_source import compare
+from ui.evaluate.panels import all_rows
+from ui.evaluate.source import stored_source
+from ui.frame.settings import Settings
+from ui.guarantee.panels import study_of
 
 CSV = "text/csv"
 
@@ -48,9 +58,8 @@ def charts(app: AppTest) -> list[str]:
 def test_evaluate_shows_the_numbers_that_the_library_computes(checkpoints):
     app = page("evaluate", n=3)
     no_trouble(app)
-    folder = checkpoints / "fashion-rotations"
-    known, strange = id_and_ood(read_scores(folder))
-    rows = side_by_side(load_detector(folder).calibration, known, strange, 3)
+    stored = open_stored(checkpoints / "fashion-rotations")
+    rows = side_by_side(stored.calibration, stored.id_set, stored.ood_sets, 3)
     expected = {
         (row.label, row.method): f"{100 * row.auroc.mean:.1f} ± {100 * row.auroc.spread:.1f}" for row in rows
     }
@@ -108,9 +117,8 @@ def test_evaluate_says_what_to_do_when_a_detector_has_no_scores():
 
 def test_scores_of_other_weights_are_refused_with_a_sentence(checkpoints, tmp_path, monkeypatch):
     root = make_checkpoints(tmp_path)
-    path = root / "fashion-rotations" / "scores" / "svhn-test.npz"
-    with np.load(path) as arrays:
-        np.savez(path, **{**arrays, "scorer": np.array("0" * 64)})
+    folder = root / "fashion-rotations"
+    write_scores(folder, open_stored(folder).ood_sets[0], scorer_sha256="0" * 64)
     monkeypatch.setenv("IDECODE_CHECKPOINTS", str(root))
     app = page("evaluate")
     no_trouble(app)
@@ -170,11 +178,55 @@ def test_guarantee_states_the_bound_and_counts_what_was_flagged(checkpoints):
     told = text(app)
     assert "flagged with probability at most 0.1" in told
     assert f"40/{K + 1}" in told
-    folder = checkpoints / "fashion-rotations"
-    known, _ = id_and_ood(read_scores(folder))
-    p = load_detector(folder).calibration.p_values(known.score_vectors[:, :4].astype(np.float64))
+    stored = open_stored(checkpoints / "fashion-rotations")
+    p = stored.calibration.p_values(stored.id_set.score_vectors[:, :4].astype(np.float64))
     assert f"**{(p < 0.1).sum()} of 300**" in told
     assert "It does not promise" in told
+
+
+def test_p_values_of_the_guarantee_page_are_those_of_evaluate_where_scores_tie(tmp_path, monkeypatch):
+    """Stored scores are float32; a calibration that is not rounded alike ranks points beside their equals."""
+    root = make_checkpoints(tmp_path)
+    folder = root / "fashion-rotations"
+    shipped = load_detector(folder)
+    equals = np.tile(shipped.calibration.score_vectors, 5)  # every test point ties with a calibration point
+    write_scores(
+        folder, ScoreSet("fashion-test", "Fashion-MNIST", False, equals), scorer_hash(shipped.scorer)
+    )
+    stored = open_stored(folder)
+    settings = Settings("fashion-rotations", n=4, epsilon=0.1, aggregate="sum", smoothed=False, seed=0)
+    on_page = study_of(stored, K, 0.5, settings).p_values
+    (evaluated, *_) = method_scores(stored.calibration, stored.id_set.score_vectors, 4)
+    np.testing.assert_array_equal(on_page, -evaluated)
+    assert (on_page != shipped.calibration.p_values(stored.id_set.score_vectors[:, :4].astype(float))).any()
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(root))
+    app = page("guarantee", n=4, epsilon=0.1)
+    no_trouble(app)
+    assert f"**{(on_page < 0.1).sum()} of {K}**" in text(app)
+
+
+def test_stored_numbers_need_no_torch(checkpoints):
+    code = (
+        "import sys\n"
+        "from streamlit.testing.v1 import AppTest\n"
+        "for name in ('evaluate', 'guarantee'):\n"
+        "    app = AppTest.from_file(f'pages/{name}.py', default_timeout=180).run()\n"
+        "    assert not app.exception and not app.error and app.get('plotly_chart')\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=HOME, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]
+
+
+def test_a_user_s_detector_is_not_held_against_the_paper_because_of_its_name(tmp_path, monkeypatch):
+    """CIFAR-10's numbers are for detectors of CIFAR-10, which config.json says."""
+    folder = make_checkpoints(tmp_path) / "fashion-rotations"
+    folder = folder.rename(tmp_path / "cifar10-anything")
+    config = read_settings(folder)
+    for dataset, compared in (("cifar10", True), ("", False)):
+        source = stored_source(replace(config, name=folder.name, dataset=dataset))
+        assert source is not None
+        assert any(row.paper_auroc for row in all_rows(source, 5, "sum")) == compared
 
 
 def test_guarantee_follows_the_calibration_size_and_says_when_nothing_can_be_flagged():
@@ -244,7 +296,7 @@ def test_calibrate_checks_scores_compares_and_saves_a_detector_that_loads(checkp
     assert len(charts(app)) == 1
     assert "The two differ" in text(app)  # noise is no clothing
 
-    from ui.calibration_view import packed_detector
+    from ui.calibrate.panels import packed_detector
 
     shipped = load_detector(checkpoints / "fashion-rotations")
     vectors = shipped.score_vectors([np.asarray(_decoded(data)) for data in pictures.values()], n=20, seed=3)
@@ -260,17 +312,17 @@ def test_calibrate_checks_scores_compares_and_saves_a_detector_that_loads(checkp
     loaded = load_detector(tmp_path / "mine")
     assert (loaded.name, loaded.calibration.k, loaded.calibration.seed) == ("mine", 12, 3)
     np.testing.assert_array_equal(loaded.calibration.score_vectors, vectors)
-    assert "calibrated anew on 12 files" in (tmp_path / "mine" / "card.md").read_text()
+    assert "calibrated again on 12 files" in (tmp_path / "mine" / "card.md").read_text()
 
 
 def _decoded(data: bytes) -> np.ndarray:
-    from idecode_core.images import read_image
+    from idecode_core.image.read import read_image
 
     return read_image(data)
 
 
 def test_a_name_that_is_no_folder_is_refused():
-    from ui.calibration_view import is_name
+    from ui.calibrate.panels import is_name
 
     assert is_name("my-detector_2.0")
     for bad in ("", "../up", "a/b", "a b", ".hidden", "ä", "x" * 61):

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from idecode_core.evaluation import ScoreSet, write_scores
+from idecode_core.files import write_json
+from idecode_core.folder.scores import ScoreSet, write_scores
 
 HOME = Path(__file__).parent.parent
 SHIPPED = HOME / "checkpoints" / "fashion-rotations"
@@ -24,9 +25,10 @@ def make_checkpoints(root: Path) -> Path:
         for file in ("config.json", "model.safetensors", "calibration.npz", "card.md"):
             shutil.copy(SHIPPED / file, folder / file)
         config = json.loads((folder / "config.json").read_text())
-        (folder / "config.json").write_text(json.dumps({**config, "name": name}))
+        config.pop("files", None)  # the list of SHIPPED; some files are changed below
+        write_json(folder / "config.json", {**config, "name": name})
     folder = root / "fashion-rotations"
-    (folder / "config.json").write_text(json.dumps({**config, "name": folder.name, "k": K}))
+    write_json(folder / "config.json", {**config, "name": folder.name, "k": K})
     with np.load(folder / "calibration.npz") as arrays:
         vectors = arrays["score_vectors"]
     generator = np.random.default_rng(0)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.datasets import load_digits, load_sample_image
 
-from idecode_core.data import EMBEDDED, load_images
+from idecode_core.data import EMBEDDED
 from idecode_core.files import write_npz
+from idecode_core.image.sets import load_images
 
 Images = NDArray[np.uint8]
 Labels = NDArray[np.uint8]

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from idecode_core.audio.read import Samples, read_sound
 from idecode_core.files import write_npz
-from idecode_core.sounds import Samples, read_sound
-from idecode_core.synthetic_sounds import MAKERS, in_a_room, normalised
+from tools.synthetic_sounds import MAKERS, in_a_room, normalised
 
 RATE = 16_000
 SECONDS = 1.1
@@ -70,7 +70,7 @@ VOICES = (
 )
 TRAINING, CALIBRATION, TEST = 0, 1, 2
 COUNTS = {TRAINING: 1400, CALIBRATION: 1000, TEST: 500}
-OTHERS_A_KIND = 100
+OTHERS_PER_KIND = 100
 GALLERY = Path(__file__).parent.parent / "idecode_core" / "embedded" / "sounds"
 
 
@@ -127,14 +127,14 @@ def make_others(path: Path, seed: int) -> None:
     generator = np.random.default_rng([seed, 1])
     clips, y = [], []
     for kind, make in enumerate(MAKERS.values()):
-        for _ in range(OTHERS_A_KIND):
+        for _ in range(OTHERS_PER_KIND):
             clips.append(in_a_room(make(SECONDS, RATE, generator=generator), generator=generator))
             y.append(kind)
     write_set(path, clips, y, tuple(MAKERS), [TEST] * len(y))
 
 
 def make_gallery(folder: Path, seed: int) -> None:
-    """Clips that come with the project, drawn anew: they are in neither the training nor the calibration set."""
+    """Clips that come with the project, drawn apart: they are in neither the training nor the calibration set."""
     generator = np.random.default_rng([seed, 2])
     for digit, word in enumerate(WORDS):
         write_clip(folder / f"digit-{digit}-{word}.flac", digit_clip(digit, generator=generator))

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Literal
 
-from idecode_core.evaluation import Metric
-from idecode_core.experiments.results import Section, beside_the_paper, percent, table
-from idecode_core.experiments.stored import Stored, open_all
+from idecode_core.evaluation.methods import Metric, evaluate_sets
+from idecode_core.evaluation.paper import reported
+from idecode_core.experiments.results import Section
 from idecode_core.experiments.tables import seeds
-from idecode_core.paper import reported
+from idecode_core.folder.stored import Stored, open_all
 from idecode_core.plots.style import CALIBRATION, ID, OOD, OTHERS, THRESHOLD
 from idecode_core.plots.svg import Line, chart
-from idecode_core.side_by_side import evaluate_sets
+from idecode_core.report.tables import beside_the_paper, percent, table
 
 NS = tuple(range(1, 21))
 SHOWN = (1, 2, 5, 10, 20)
@@ -50,7 +50,7 @@ def versus_n(root: Path | str, which: Which) -> Section:
         rows = [[label, *(percent(metrics[n - 1]) for n in SHOWN)] for label, metrics in found.items()]
         pairs = []
         for ood_set in stored.ood_sets:
-            theirs = reported(stored.dataset, stored.transforms, ood_set.name, "iDECODe", 20, which)
+            theirs = reported(stored.settings.dataset, stored.transforms, ood_set.name, "iDECODe", 20, which)
             if theirs:
                 pairs.append((ood_set.label, 100 * found[ood_set.label][-1].mean, theirs.mean))
         rising = [label for label, metrics in found.items() if metrics[-1].mean > metrics[0].mean]

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy import stats
 
-from idecode_core.calibration import Calibration, aggregate_scores
-from idecode_core.conformal import FalseDetectionLaw, FloatArray, p_values
-from idecode_core.evaluation import runs
-from idecode_core.experiments.results import Section, table
-from idecode_core.experiments.stored import Stored, open_all
+from idecode_core.conformal import FalseDetectionLaw, FloatArray, observed_band, p_values
+from idecode_core.conformal.calibration import aggregate_scores
+from idecode_core.evaluation.methods import runs
+from idecode_core.evaluation.metrics import false_detection_rate
+from idecode_core.evaluation.rates import rates_in_bands
+from idecode_core.experiments.results import Section
 from idecode_core.experiments.tables import N, seeds
-from idecode_core.metrics import false_detection_rate
+from idecode_core.folder.stored import Stored, open_all
 from idecode_core.plots.style import CALIBRATION, ID, THRESHOLD
 from idecode_core.plots.svg import Box, Line, chart, grid
+from idecode_core.report.tables import table
 
 KS = (1000, 1500, 2000, 2500, 3000, 3500, 4000)
 EPSILONS = tuple(round(0.05 * i, 2) for i in range(1, 11))
@@ -46,30 +47,10 @@ def sampled_rates(
     return rates
 
 
-def observed_band(k: int, epsilon: float, points: int, level: float = BAND) -> tuple[float, float]:
-    """Where the rate seen on `points` test points lies with probability `level`: BetaBinomial(points, J, k+1-J).
-
-    The calibration set decides the true rate, Beta(J, k+1-J); the test points are then drawn. Exact without ties.
-
-    >>> [round(rate, 3) for rate in observed_band(k=5000, epsilon=0.05, points=2500)]
-    [0.037, 0.064]
-    """
-    law = FalseDetectionLaw(k, epsilon)
-    if law.J == 0:
-        return 0.0, 0.0
-    counts = stats.betabinom(points, law.J, k + 1 - law.J)
-    return float(counts.ppf((1 - level) / 2)) / points, float(counts.ppf((1 + level) / 2)) / points
-
-
-def f_scores(stored: Stored, n: int = N) -> tuple[FloatArray, FloatArray]:
-    """F(V) of the calibration points and of the iD test points (first run), in the same precision."""
-    calibration = Calibration(stored.calibration.score_vectors.astype(np.float32))
-    return calibration.scores(n), aggregate_scores(runs(stored.id_set.score_vectors, n)[0])
-
-
 def box_plots(stored: Stored, replacement: bool) -> str:
-    """One panel a k: a box an epsilon over the repeats, the exact band behind, the diagonal."""
-    calibration, test = f_scores(stored)
+    """One panel per k: a box per epsilon over the repeats, the exact band behind, the diagonal."""
+    calibration = stored.calibration.scores(N)
+    test = aggregate_scores(runs(stored.id_set.score_vectors, N)[0])
     panels = []
     for k in (k for k in KS if k <= calibration.size):
         generator = np.random.default_rng([SEED, k, int(replacement)])
@@ -104,22 +85,13 @@ def rate_table(found: Sequence[Stored]) -> tuple[str, int]:
     """Each detector with its whole calibration set at every epsilon, and how many rates lie outside of their band."""
     rows, outside = [], 0
     for stored in found:
-        calibration, test = f_scores(stored)
-        p = p_values(calibration, test)
-        cells = []
-        for epsilon in EPSILONS:
-            rate = false_detection_rate(p, epsilon)
-            low, high = observed_band(calibration.size, epsilon, test.size)
-            inside = low <= rate <= high
-            outside += not inside
-            cells.append(
-                f"{100 * rate:.1f} [{100 * low:.1f}, {100 * high:.1f}]{'' if inside else ' **outside**'}"
-            )
-        rows.append([stored.name, *cells])
+        rates = rates_in_bands(stored, N, EPSILONS)
+        outside += sum(not rate.inside for rate in rates)
+        rows.append([stored.name, *(f"{rate}{'' if rate.inside else ' **outside**'}" for rate in rates)])
     return table(["detector, n=5", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)], rows), outside
 
 
-def fdr(root: Path | str = "checkpoints") -> Section:
+def false_detections(root: Path | str = "checkpoints") -> Section:
     """Box plots of resampled calibration sets, and every detector's rate with its exact band."""
     found = open_all(root, names=tuple(sorted(path.parent.name for path in Path(root).glob("*/config.json"))))
     shown = next((stored for stored in found if stored.name == "cifar10-projective"), found[0])

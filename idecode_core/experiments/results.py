@@ -1,11 +1,9 @@
 """RESULTS.md: each command writes its own section between markers and leaves the others as they are."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from idecode_core.evaluation import Metric
 from idecode_core.files import write_text
 
 ORDER = (
@@ -54,42 +52,6 @@ class Section:
         figures = "".join(f"\n![{self.title}](results/{file})\n" for file in self.figures)
         command = f"Command: `python -m idecode_core reproduce {self.name}`."
         return f"## {self.title}\n\n{command}\n{figures}\n{self.body.strip()}\n"
-
-
-def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; the first column is text, the others are numbers.
-
-    >>> print(table(["set", "AUROC"], [["SVHN", "95.0"]]))
-    | set | AUROC |
-    |---|---:|
-    | SVHN | 95.0 |
-    """
-    lines = [f"| {' | '.join(titles)} |", f"|---|{'---:|' * (len(titles) - 1)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
-
-
-def percent(metric: Metric) -> str:
-    """ "95.7 ± 0.1", from a metric between 0 and 1."""
-    return f"{100 * metric.mean:.1f} ± {100 * metric.spread:.1f}"
-
-
-def beside_the_paper(pairs: Sequence[tuple[str, float, float]], what: str) -> str:
-    """A plain sentence on (set, ours, the paper's), in percent: where ours are worse, and where they are not."""
-    worse = [
-        f"{label} by {theirs - ours:.1f}" for label, ours, theirs in pairs if round(theirs - ours, 1) > 0
-    ]
-    better = [
-        f"{label} by {ours - theirs:.1f}" for label, ours, theirs in pairs if round(ours - theirs, 1) > 0
-    ]
-    equal = [label for label, ours, theirs in pairs if round(abs(ours - theirs), 1) == 0]
-    sentences = []
-    if worse:
-        sentences.append(f"**Ours are worse than the paper's** ({what}): {', '.join(worse)}.")
-    if better:
-        sentences.append(f"Ours are better: {', '.join(better)}.")
-    if equal:
-        sentences.append(f"Equal to one decimal: {', '.join(equal)}.")
-    return " ".join(sentences)
 
 
 def write_section(path: Path, section: Section) -> None:

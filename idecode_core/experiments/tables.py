@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from idecode_core.evaluation import ScoreSet, evaluate
-from idecode_core.experiments.results import Section, beside_the_paper, percent, table
-from idecode_core.experiments.stored import Stored, open_all, open_stored
-from idecode_core.paper import COMPARABLE, Reported, reported
-from idecode_core.side_by_side import Row, side_by_side
+from idecode_core.evaluation.methods import evaluate
+from idecode_core.evaluation.paper import COMPARABLE, Reported, reported
+from idecode_core.evaluation.side_by_side import Row, side_by_side
+from idecode_core.experiments.results import Section
+from idecode_core.folder.scores import ScoreSet
+from idecode_core.folder.stored import Stored, has_scores, open_all, open_stored
+from idecode_core.report.tables import beside_the_paper, percent, table
 
 N = 5
+METHOD_TITLES = [
+    f"{metric} {method}" for metric in ("TNR", "AUROC") for method in ("base score", "ICAD", f"n={N}")
+]
 
 
 def seeds(stored: Stored) -> str:
@@ -26,27 +31,35 @@ def paper_number(number: Reported | None) -> str:
     return f"{number.mean:.1f} ± {number.spread:.1f}" if number else "–"
 
 
+def method_rows(stored: Stored) -> list[Row]:
+    """Every method on every OOD set of a detector, beside the paper's numbers where there are some."""
+    return side_by_side(
+        stored.calibration,
+        stored.id_set,
+        stored.ood_sets,
+        N,
+        "sum",
+        stored.settings.dataset,
+        stored.transforms,
+    )
+
+
 def method_table(rows: Sequence[Row]) -> str:
-    """One line an OOD set: base score, ICAD and iDECODe, each with the paper's number in brackets."""
+    """One line per OOD set: base score, ICAD and iDECODe, each with the paper's number in brackets."""
     cells: dict[str, list[str]] = {}
     for metric in ("tnr", "auroc"):
         for row in rows:
             ours, theirs = (row.tnr, row.paper_tnr) if metric == "tnr" else (row.auroc, row.paper_auroc)
             beside = f" ({theirs.mean:.1f})" if theirs else ""
             cells.setdefault(row.label, []).append(percent(ours) + beside)
-    titles = [
-        f"{metric} {method}" for metric in ("TNR", "AUROC") for method in ("base score", "ICAD", f"n={N}")
-    ]
-    return table(["OOD set", *titles], [[label, *values] for label, values in cells.items()])
+    return table(["OOD set", *METHOD_TITLES], [[label, *values] for label, values in cells.items()])
 
 
 def table1(root: Path | str = "checkpoints") -> Section:
     """Base score, ICAD and iDECODe with n=5 on every OOD set, for each detector of CIFAR-10."""
     parts = []
     for stored in open_all(root):
-        rows = side_by_side(
-            stored.calibration, stored.id_set, stored.ood_sets, N, "sum", stored.dataset, stored.transforms
-        )
+        rows = method_rows(stored)
         pairs = [
             (row.label, 100 * row.auroc.mean, row.paper_auroc.mean)
             for row in rows
@@ -71,14 +84,16 @@ def _icad(rows: Sequence[Row], ood_set: str) -> Row:
 
 def transform_sets(root: Path | str = "checkpoints") -> Section:
     """PT against RS at n = 1 and n = 5: which sets are better detected with which G."""
-    found = [open_stored(root, name) for name in ("cifar10-projective", "cifar10-rotations")]
+    found = [open_stored(Path(root) / name) for name in ("cifar10-projective", "cifar10-rotations")]
     rows, pairs = [], []
     for label, sets in shared_sets(found):
         cells = [label]
         for n, method in ((1, "ICAD"), (N, "iDECODe")):
             for stored, ood_set in zip(found, sets, strict=True):
                 ours = evaluate(stored.calibration, stored.id_set, ood_set, n, method=method).auroc
-                theirs = reported(stored.dataset, stored.transforms, ood_set.name, method, n, "auroc")
+                theirs = reported(
+                    stored.settings.dataset, stored.transforms, ood_set.name, method, n, "auroc"
+                )
                 cells += [percent(ours), paper_number(theirs)]
                 if theirs and n == N:
                     name = "PT" if stored.transforms == "projective" else "RS"
@@ -102,11 +117,12 @@ def shared_sets(found: Sequence[Stored]) -> list[tuple[str, list[ScoreSet]]]:
 
 def fashion(root: Path | str = "checkpoints") -> Section:
     """The embedded detector: Fashion-MNIST as iD. The paper has nothing of the kind."""
-    stored = open_stored(root, "fashion-rotations")
-    rows = side_by_side(stored.calibration, stored.id_set, stored.ood_sets, N)
+    stored = open_stored(Path(root) / "fashion-rotations")
     note = "The small detector that comes with its data; the paper has no numbers for it."
     return Section(
-        "fashion", "Fashion-MNIST as in-distribution", f"{note}\n\n{seeds(stored)}\n\n{method_table(rows)}"
+        "fashion",
+        "Fashion-MNIST as in-distribution",
+        f"{note}\n\n{seeds(stored)}\n\n{method_table(method_rows(stored))}",
     )
 
 
@@ -114,12 +130,9 @@ def svhn(root: Path | str = "checkpoints") -> Section:
     """SVHN as iD: our numbers where the detector is there, else how to get them, beside the paper's."""
     folder = Path(root) / "svhn-projective"
     sets = ("cifar10", "lsunproxy", "tinyimagenet", "cifar100", "places")
-    if any((folder / "scores").glob("*.npz")):
-        stored = open_stored(root, "svhn-projective")
-        rows = side_by_side(
-            stored.calibration, stored.id_set, stored.ood_sets, N, "sum", "svhn", "projective"
-        )
-        body = f"{seeds(stored)}\n\n{method_table(rows)}"
+    if has_scores(folder):
+        stored = open_stored(folder)
+        body = f"{seeds(stored)}\n\n{method_table(method_rows(stored))}"
     else:
         cells = [
             [COMPARABLE[name]]
@@ -130,9 +143,6 @@ def svhn(root: Path | str = "checkpoints") -> Section:
             ]
             for name in sets
         ]
-        titles = [
-            f"{metric} {method}" for metric in ("TNR", "AUROC") for method in ("base score", "ICAD", f"n={N}")
-        ]
         body = (
             "SVHN's training set is not part of this project's development data, so there are no numbers of ours. Where "
             "the data is:\n\n"
@@ -140,6 +150,6 @@ def svhn(root: Path | str = "checkpoints") -> Section:
             "torchrun --nproc_per_node=1 -m idecode_core train paper-svhn-projective --out checkpoints/svhn-projective\n"
             "python -m idecode_core score-sets checkpoints/svhn-projective\n"
             "python -m idecode_core reproduce svhn\n```\n\n"
-            f"The paper's numbers (App. C.1.3):\n\n{table(['OOD set', *titles], cells)}"
+            f"The paper's numbers (App. C.1.3):\n\n{table(['OOD set', *METHOD_TITLES], cells)}"
         )
     return Section("svhn", "SVHN as in-distribution", body)

@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from idecode_core.plots.marks import calibration_band
 from idecode_core.plots.style import CALIBRATION, ID, OOD, faded, finish
 
 COLUMNS = 800  # more could not be told apart on a screen
@@ -96,34 +97,16 @@ def block_scores(
 
     seconds (blocks, 2) from and to, scores (blocks, n), calibration_scores (k,): the mean score of each.
     """
-    low, middle, high = np.quantile(calibration_scores, [0.05, 0.5, 0.95])
+    heights = np.quantile(calibration_scores, [0.05, 0.5, 0.95])
     means = scores.mean(axis=1)
-    figure = go.Figure()
     ends = [float(seconds.min()), float(seconds.max())]
-    figure.add_scatter(x=ends, y=[high, high], mode="lines", line_width=0, hoverinfo="skip", showlegend=False)
-    figure.add_scatter(
-        x=ends,
-        y=[low, low],
-        mode="lines",
-        line_width=0,
-        fill="tonexty",
-        fillcolor=faded(CALIBRATION, 0.22),
-        hoverinfo="skip",
-        name="middle 90 % of calibration sounds",
-    )
-    figure.add_scatter(
-        x=ends,
-        y=[middle, middle],
-        mode="lines",
-        line={"color": CALIBRATION, "width": 1.5},
-        name="their median",
-    )
+    figure = go.Figure(calibration_band(ends, heights, "middle 90 % of calibration sounds", "their median"))
     for (start, end), mean in zip(seconds.tolist(), means.tolist(), strict=True):
         figure.add_scatter(
             x=[start, end],
             y=[mean, mean],
             mode="lines",
-            line={"color": OOD if mean > high else ID, "width": 6},
+            line={"color": OOD if mean > heights[2] else ID, "width": 6},
             hovertemplate=f"{start:.1f} to {end:.1f} s: score {mean:.3g}<extra></extra>",
             showlegend=False,
         )

@@ -10,11 +10,12 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
+from idecode_core.plots.marks import band, threshold_line
 from idecode_core.plots.style import CALIBRATION, OOD, THRESHOLD, faded, finish
 
 if TYPE_CHECKING:
-    from idecode_core.evaluation import Metric as Spread
-    from idecode_core.side_by_side import Growth, NamedCurve, Row
+    from idecode_core.evaluation.methods import Metric as Spread
+    from idecode_core.evaluation.side_by_side import Growth, NamedCurve, Row
 
 Metric = Literal["auroc", "tnr"]
 TITLES = {"auroc": "AUROC", "tnr": "TNR at 90% TPR"}
@@ -25,7 +26,7 @@ SIZES = {"base score": 19, "ICAD": 14, "iDECODe": 7}  # all three are seen where
 
 
 def roc_curves(curves: Sequence[NamedCurve], selected: str, height: int = 420) -> go.Figure:
-    """One line an OOD set, the selected one in full colour, with its TNR at 90% TPR marked."""
+    """One line per OOD set, the selected one in full colour, with its TNR at 90% TPR marked."""
     figure = go.Figure()
     others = [curve for curve in curves if curve.label != selected]
     for i, curve in enumerate(others):
@@ -62,16 +63,6 @@ def roc_curves(curves: Sequence[NamedCurve], selected: str, height: int = 420) -
     return finish(figure, "OOD points let through", "iD points kept", height, layout)
 
 
-def threshold_line(
-    *, x: float | None = None, y: float | None = None, dash: str = "solid", width: float = 2, axis: str = ""
-) -> dict[str, Any]:
-    """A line in the threshold's colour across the whole plot, at x or at y; `axis` is "2" for a second column."""
-    across = {"type": "line", "line": {"color": THRESHOLD, "dash": dash, "width": width}}
-    if y is not None:
-        return {**across, "xref": f"x{axis} domain", "x0": 0, "x1": 1, "y0": y, "y1": y}
-    return {**across, "xref": f"x{axis}", "yref": f"y{axis} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
-
-
 def _roc_line(curve: NamedCurve, colour: str, width: float, dash: str) -> go.Scatter:
     return go.Scatter(
         x=curve.false_positive_rate,
@@ -84,7 +75,7 @@ def _roc_line(curve: NamedCurve, colour: str, width: float, dash: str) -> go.Sca
 
 
 def methods_side_by_side(rows: Sequence[Row], metric: Metric, height: int = 420) -> go.Figure:
-    """One line an OOD set, one mark a method, the paper's number beside ours."""
+    """One line per OOD set, one mark per method, the paper's number beside ours."""
     figure = go.Figure()
     labels = list(dict.fromkeys(row.label for row in rows))
     for label in labels:
@@ -155,7 +146,9 @@ def against_n(lines: Sequence[Growth], selected: str, n: int, height: int = 400)
             figure.add_trace(_n_line(line, column, faded(OOD, 0.75), 1.5, DASHES[i % len(DASHES)]), 1, column)
         for line in lines:
             if line.label == selected:
-                figure.add_trace(_spread(line, column), 1, column)
+                mean, spread = _percent(line, column)
+                around = band(line.ns, mean - spread, mean + spread, faded(OOD, 0.15), showlegend=False)
+                figure.add_trace(around, 1, column)
                 figure.add_trace(_n_line(line, column, OOD, 3, "solid"), 1, column)
                 if paper := line.paper_auroc if column == 1 else line.paper_tnr:
                     figure.add_trace(_printed(line.label, paper, column == 1), 1, column)
@@ -184,19 +177,6 @@ def _n_line(line: Growth, column: int, colour: str, width: float, dash: str) -> 
         line={"color": colour, "width": width, "dash": dash},
         customdata=spread[:, None],
         hovertemplate=f"{line.label}, n = %{{x}}: %{{y:.1f}} ± %{{customdata[0]:.2f}}<extra></extra>",
-    )
-
-
-def _spread(line: Growth, column: int) -> go.Scatter:
-    mean, spread = _percent(line, column)
-    return go.Scatter(
-        x=[*line.ns, *line.ns[::-1]],
-        y=[*(mean + spread), *(mean - spread)[::-1]],
-        fill="toself",
-        fillcolor=faded(OOD, 0.15),
-        line={"width": 0},
-        hoverinfo="skip",
-        showlegend=False,
     )
 
 

@@ -10,13 +10,12 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from idecode_core.conformal import FalseDetectionLaw
-from idecode_core.guarantee import law_bands
-from idecode_core.plots.evaluation import threshold_line
+from idecode_core.conformal import FalseDetectionLaw, law_bands
+from idecode_core.plots.marks import band, threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
 
 if TYPE_CHECKING:
-    from idecode_core.guarantee import ObservedRate, PValueHistogram
+    from idecode_core.guarantees.observed import ObservedRate, PValueHistogram
 
 LEVEL = 0.9
 """The band holds the true rate for this share of all calibration sets."""
@@ -40,17 +39,8 @@ def false_detection_rates(
     figure = go.Figure()
     grid = np.linspace(top / 200, top * 1.04, 200)
     low, high = law_bands(k, grid, LEVEL)
-    figure.add_trace(
-        go.Scatter(
-            x=[*grid, *grid[::-1]],
-            y=[*high, *low[::-1]],
-            fill="toself",
-            fillcolor=faded(CALIBRATION, 0.25),
-            line={"width": 0},
-            name=f"exact band: {LEVEL:.0%} of all calibration sets",
-            hoverinfo="skip",
-        )
-    )
+    name = f"exact band: {LEVEL:.0%} of all calibration sets"
+    figure.add_trace(band(grid, low, high, faded(CALIBRATION, 0.25), name=name))
     figure.add_trace(
         go.Scatter(
             x=[0, top * 1.04],

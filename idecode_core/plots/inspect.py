@@ -11,10 +11,10 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from idecode_core.plots.marks import Trace, calibration_band
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
 
 Floats = NDArray[np.float64]
-Trace = dict[str, Any]
 BINS = 60
 LEFT = 64  # pixels: four or five digits and the title
 
@@ -83,23 +83,10 @@ def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | N
         low, scores = max(low, floor), np.maximum(scores, floor)
     ends = [0.4, len(scores) + 0.6]
     is_chosen = np.arange(len(scores)) == chosen
-    line = {"type": "scatter", "x": ends, "mode": "lines", "hoverinfo": "skip"}
     traces = [
-        {**line, "y": [high, high], "line": {"width": 0}, "showlegend": False},
-        {
-            **line,
-            "y": [low, low],
-            "line": {"width": 0},
-            "fill": "tonexty",
-            "fillcolor": faded(CALIBRATION, 0.22),
-            "name": "middle 90 % of calibration",
-        },
-        {
-            **line,
-            "y": [middle, middle],
-            "line": {"color": CALIBRATION, "width": 1.5},
-            "name": "calibration median",
-        },
+        *calibration_band(
+            ends, np.array([low, middle, high]), "middle 90 % of calibration", "calibration median"
+        ),
         {
             "type": "scatter",
             "x": np.arange(1, len(scores) + 1),
@@ -147,7 +134,7 @@ def p_as_n_grows(p_values: Floats, epsilon: float, n: int) -> go.Figure:
 
 
 def p_over_seeds(p_values: Floats, seeds: Sequence[int], epsilon: float, height: int = 280) -> go.Figure:
-    """The p-value of one input with freshly drawn transforms, one dot a seed; the first seed is the one on the page."""
+    """The p-value of one input with freshly drawn transforms, one dot per seed; the first seed is the one on the page."""
     trace = {
         "type": "scatter",
         "x": [str(seed) for seed in seeds],

@@ -1,22 +1,22 @@
 """Results -> files to keep: CSV, JSON, a self-contained HTML page, and a notebook that computes them again."""
 
-from idecode_core.report.content import Figure, Picture, Report
+from idecode_core.report.content import Export, Figure, Picture, Report
 from idecode_core.report.html import to_html
 from idecode_core.report.inspection import (
     InspectedSample,
     Inspection,
-    calibration_hash,
-    content_hash,
     inspect_batch,
+    inspection_notebook,
     inspection_report,
 )
-from idecode_core.report.inspection_cells import inspection_notebook
 from idecode_core.report.notebook import Code, Text, to_notebook
+from idecode_core.report.sources import calibration_hash
 from idecode_core.report.steps import Expression, Seed, Step, steps_notebook
 from idecode_core.report.text import to_csv, to_json
 
 __all__ = [
     "Code",
+    "Export",
     "Expression",
     "Figure",
     "InspectedSample",
@@ -27,7 +27,6 @@ __all__ = [
     "Step",
     "Text",
     "calibration_hash",
-    "content_hash",
     "inspect_batch",
     "inspection_notebook",
     "inspection_report",

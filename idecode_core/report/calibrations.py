@@ -2,23 +2,24 @@
 
 from typing import TYPE_CHECKING, Any
 
-from idecode_core.report.content import Figure, Report, Value
-from idecode_core.report.notebook import HOME, Cell, Code, Text, to_notebook
-from idecode_core.report.score_cells import arrays_cell, calibration_cell
+from idecode_core.report.content import Figure, Report, Row, Value
+from idecode_core.report.notebook import Code, opening, to_notebook
+from idecode_core.report.sources import arrays_cell, calibration_cell
+from idecode_core.report.steps import as_on_the_page
 
 if TYPE_CHECKING:
-    from idecode_core.calibration import Calibration
+    from idecode_core.conformal.calibration import Calibration
     from idecode_core.detector import Detector
-    from idecode_core.exchangeability import Exchangeability
+    from idecode_core.guarantees.same_source import SourceComparison
 
 
 def calibration_card(
-    name: str, shipped: "Detector", own: "Calibration", comparison: "Exchangeability", n: int
+    name: str, shipped: "Detector", own: "Calibration", comparison: "SourceComparison", n: int
 ) -> str:
-    """card.md of a detector that was calibrated anew."""
+    """card.md of a detector that was calibrated again."""
     return (
         f"# {name}\n\n"
-        f"The model of {shipped.name}, calibrated anew on {own.k:,} files with up to {own.n_max} draws each (seed {own.seed}).\n\n"
+        f"The model of {shipped.name}, calibrated again on {own.k:,} files with up to {own.n_max} draws each (seed {own.seed}).\n\n"
         f"What belongs is what those files show; the bound on false detections holds for inputs like them.\n\n"
         f"Compared with the calibration set of {shipped.name} ({shipped.calibration.k:,} points, n = {n}): "
         f"{comparison.reading()}\n"
@@ -27,7 +28,7 @@ def calibration_card(
 
 def calibration_report(
     name: str,
-    comparison: "Exchangeability",
+    comparison: "SourceComparison",
     names: list[str],
     scores: list[float],
     shipped_p_values: list[float],
@@ -35,7 +36,11 @@ def calibration_report(
     figure: Any,
     caption: str,
 ) -> Report:
-    """One row a file: its score, and its p-value under the shipped calibration."""
+    """One row per file: its score, and its p-value under the shipped calibration."""
+    rows: tuple[Row, ...] = tuple(
+        {"name": file, "score": score, "p_value_under_the_shipped_calibration": p}
+        for file, score, p in zip(names, scores, shipped_p_values, strict=True)
+    )
     return Report(
         title=f"{len(names):,} files as a calibration set for {name}",
         sentences=(
@@ -44,10 +49,7 @@ def calibration_report(
             f"stranger than a shipped one {comparison.stranger:.1%} of the time.",
         ),
         settings=settings,
-        rows=tuple(
-            {"name": file, "score": score, "p_value_under_the_shipped_calibration": p}
-            for file, score, p in zip(names, scores, shipped_p_values, strict=True)
-        ),
+        rows=rows,
         figures=(Figure(figure, caption),),
     )
 
@@ -56,24 +58,24 @@ def calibration_notebook(
     folder: str,
     shipped: "Calibration",
     own: "Calibration",
-    comparison: "Exchangeability",
+    comparison: "SourceComparison",
     n: int,
     aggregate: str,
 ) -> str:
-    """Holds the new score vectors, loads the shipped ones and asserts the comparison of the page."""
-    cells: list[Cell] = [
-        Text(
-            f"# {own.k:,} files as a calibration set\n\nThis notebook computes the comparison of the Calibrate page again. The "
-            "score vectors of the files are inside it. Run it from top to bottom. It stops at the first difference."
-        ),
-        Code(HOME),
-        Code(calibration_cell(folder, shipped)),
-        Code(arrays_cell({"own": own.score_vectors})),
-        Code(
-            f"""\
-from idecode_core.calibration import Calibration
-from idecode_core.exchangeability import compare
-from idecode_core.plots.score_histograms import Group, score_histograms
+    """Holds the new score vectors, reads the shipped ones and asserts the comparison of the page."""
+    return to_notebook(
+        [
+            *opening(
+                f"{own.k:,} files as a calibration set",
+                "This notebook computes the comparison of the Calibrate page again. The score vectors of the files are inside it.",
+            ),
+            Code(calibration_cell(folder, shipped)),
+            Code(arrays_cell({"own": own.score_vectors})),
+            Code(
+                f"""\
+from idecode_core.conformal.calibration import Calibration
+from idecode_core.guarantees.same_source import compare
+from idecode_core.plots.histograms import Group, score_histograms
 from idecode_core.plots.style import CALIBRATION, ID
 
 n, aggregate = {n}, {aggregate!r}
@@ -85,15 +87,7 @@ groups = [
     Group("new files", own.scores(n, aggregate), ID),
 ]
 score_histograms(groups)"""
-        ),
-        Text("## As on the page?"),
-        Code(
-            f"""\
-import numpy as np
-
-found = [comparison.ks_p_value, comparison.rank_p_value, comparison.stranger]
-np.testing.assert_allclose(found, {[comparison.ks_p_value, comparison.rank_p_value, comparison.stranger]!r}, rtol=1e-6)
-print("As on the page.")"""
-        ),
-    ]
-    return to_notebook(cells)
+            ),
+            *as_on_the_page({f"comparison.{name}": value for name, value in vars(comparison).items()}),
+        ]
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 Value = str | int | float | bool | None | tuple[float, ...]
 
@@ -13,6 +13,9 @@ class Picture:
 
     data: bytes
     description: str = ""
+
+
+Row = Mapping[str, Value | Picture]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +33,13 @@ class Report:
     title: str
     sentences: tuple[str, ...]
     settings: Mapping[str, Value]
-    rows: tuple[Mapping[str, Value | Picture], ...] = ()
+    rows: tuple[Row, ...] = ()
     """The table; every row has the same columns."""
     figures: tuple[Figure, ...] = field(default=())
+
+
+class Export(NamedTuple):
+    """A page to keep: its report, and the notebook that computes it again."""
+
+    report: Report
+    notebook: str

@@ -3,104 +3,98 @@
 from typing import TYPE_CHECKING, Any
 
 from idecode_core.report.content import Figure, Report, Value
-from idecode_core.report.notebook import HOME, Cell, Code, Text, to_notebook
-from idecode_core.report.score_cells import STORED_SETS, calibration_cell
+from idecode_core.report.notebook import Cell, Code, Text, opening, to_notebook
+from idecode_core.report.sources import calibration_cell, stored_cell
+from idecode_core.report.steps import as_on_the_page
 
 if TYPE_CHECKING:
-    from idecode_core.calibration import Calibration
-    from idecode_core.guarantee import Study
-    from idecode_core.promise import Promise
+    from idecode_core.conformal.calibration import Calibration
+    from idecode_core.guarantees.observed import Study
+    from idecode_core.guarantees.statement import Guarantee
 
 
 def guarantee_report(
     name: str,
-    promise: "Promise",
+    guarantee: "Guarantee",
     study: "Study | None",
     settings: dict[str, Value],
     figure: Any,
     caption: str,
 ) -> Report:
-    """The statement, and one row an epsilon: the bound, the exact law, what was observed."""
-    from idecode_core.conformal import FalseDetectionLaw
-    from idecode_core.promise import ASSUMPTIONS, NOT_PROMISED
+    """The statement, and one row per epsilon: the bound, the exact law, what was observed."""
+    from idecode_core.guarantees.statement import ASSUMPTIONS, NOT_GUARANTEED
 
-    rows: list[dict[str, Value]] = []
-    for i, epsilon in enumerate(study.epsilons if study else ()):
-        law = FalseDetectionLaw(promise.k, epsilon)
-        low, high = law.interval(0.9)
-        assert study is not None
-        observed = study.observed[i]
-        rows.append(
-            {
-                "epsilon": epsilon,
-                "mean_rate_by_the_law": law.mean,
-                "law_5_percent": low,
-                "law_95_percent": high,
-                "observed_rate": observed.rate,
-                "observed_flagged": observed.flagged,
-                "observed_points": observed.total,
-                "observed_low": observed.low,
-                "observed_high": observed.high,
-                "resampled_mean": float(study.resampled[:, i].mean()),
-            }
-        )
     return Report(
-        title=f"The guarantee of {name} with k = {promise.k:,}",
+        title=f"The guarantee of {name} with k = {guarantee.k:,}",
         sentences=(
-            promise.statement(),
-            promise.one_set(),
-            promise.correction(),
+            guarantee.statement(),
+            guarantee.one_set(),
+            guarantee.correction(),
             "It assumes: " + " ".join(ASSUMPTIONS),
-            "It does not promise: " + " ".join(NOT_PROMISED),
+            "It does not promise: " + " ".join(NOT_GUARANTEED),
         ),
-        settings={
-            "detector": name,
-            "k": promise.k,
-            "epsilon": promise.epsilon,
-            "delta": promise.delta,
-            **settings,
-        },
-        rows=tuple(rows),
+        settings={"detector": name, **vars(guarantee), **settings},
+        rows=tuple(_row(study, i) for i in range(len(study.epsilons))) if study else (),
         figures=(Figure(figure, caption),),
     )
+
+
+def _row(study: "Study", i: int) -> dict[str, Value]:
+    from idecode_core.conformal import FalseDetectionLaw
+
+    law, observed = FalseDetectionLaw(study.k, study.epsilons[i]), study.observed[i]
+    low, high = law.interval(0.9)
+    return {
+        "epsilon": study.epsilons[i],
+        "mean_rate_by_the_law": law.mean,
+        "law_5_percent": low,
+        "law_95_percent": high,
+        "observed_rate": observed.rate,
+        "observed_flagged": observed.flagged,
+        "observed_points": observed.total,
+        "observed_low": observed.low,
+        "observed_high": observed.high,
+        "resampled_mean": float(study.resampled[:, i].mean()),
+    }
 
 
 def guarantee_notebook(
     name: str,
     folder: str,
     calibration: "Calibration",
-    promise: "Promise",
+    guarantee: "Guarantee",
     study: "Study | None",
     settings: dict[str, Value],
 ) -> str:
-    """Loads the stored scores, draws the same calibration sets and asserts the rates of the page."""
+    """Reads the stored scores, draws the same calibration sets and asserts the rates of the page."""
     cells: list[Cell] = [
-        Text(
-            f"# The guarantee of {name} with k = {promise.k:,}\n\nThis notebook computes again what the Guarantee page showed. "
-            "Run it from top to bottom. It stops at the first difference."
+        *opening(
+            f"The guarantee of {name} with k = {guarantee.k:,}",
+            "This notebook computes again what the Guarantee page showed.",
         ),
-        Code(HOME),
         Code(
             f"""\
-from idecode_core.promise import Promise
+from idecode_core.guarantees.statement import Guarantee
 
-promise = Promise(k={promise.k}, epsilon={promise.epsilon!r}, delta={promise.delta!r})
-print(promise.statement(), promise.one_set(), promise.correction(), sep="\\n\\n")
-assert promise.law.interval(0.9) == {promise.law.interval(0.9)!r}"""
+guarantee = {guarantee!r}
+print(guarantee.statement(), guarantee.one_set(), guarantee.correction(), sep="\\n\\n")
+assert guarantee.law.interval(0.9) == {guarantee.law.interval(0.9)!r}"""
         ),
-        Code(calibration_cell(folder, calibration)),
     ]
-    if study is not None:
-        cells += [
-            Code(STORED_SETS),
+    if study is None:
+        return to_notebook([*cells, Code(calibration_cell(folder, calibration))])
+    return to_notebook(
+        [
+            *cells,
+            Code(stored_cell(folder, calibration)),
             Text("## Calibration sets of size k, and what they flag among the iD test points"),
             Code(
                 f"""\
 import numpy as np
 
-from idecode_core.calibration import aggregate_scores
-from idecode_core.evaluation import runs
-from idecode_core.guarantee import study
+from idecode_core.conformal.calibration import aggregate_scores
+from idecode_core.evaluation.methods import runs
+from idecode_core.guarantees.observed import study
 from idecode_core.plots.guarantee import false_detection_rates
 
 n, aggregate = {settings["n"]!r}, {settings["aggregate"]!r}
@@ -113,14 +107,14 @@ found = study(
     smoothed={settings["smoothed"]!r},
     generator=np.random.default_rng({settings["seed"]!r}),
 )
-false_detection_rates(found.k, found.epsilons, resampled=found.resampled, observed=found.observed, epsilon=promise.epsilon)"""
+false_detection_rates(found.k, found.epsilons, resampled=found.resampled, observed=found.observed, epsilon=guarantee.epsilon)"""
             ),
-            Text("## As on the page?"),
-            Code(
-                f"""\
-np.testing.assert_allclose([rate.rate for rate in found.observed], {[rate.rate for rate in study.observed]!r})
-np.testing.assert_allclose(found.resampled.mean(axis=0), {study.resampled.mean(axis=0).tolist()!r})
-print("As on the page.")"""
+            *as_on_the_page(
+                {
+                    "[rate.rate for rate in found.observed]": [rate.rate for rate in study.observed],
+                    "found.resampled.mean(axis=0)": study.resampled.mean(axis=0),
+                },
+                rtol=1e-7,
             ),
         ]
-    return to_notebook(cells)
+    )

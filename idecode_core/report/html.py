@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any
 
 from idecode_core import __version__
-from idecode_core.report.content import Picture, Report, Value
-from idecode_core.report.figures import figure_html, plotly_script
+from idecode_core.report.content import Figure, Picture, Report, Value
 from idecode_core.report.sparkline import sparkline
 
 ROWS_SHOWN = 200
@@ -45,6 +44,31 @@ def shown(value: Value | Picture) -> Any:
     if isinstance(value, int):
         return f"{value:,}"
     return "" if value is None else value
+
+
+def figure_html(figure: Figure, identity: str) -> str:
+    """A div and the script that draws into it; the text takes the page's colour, which light and dark mode set."""
+    import plotly.io
+
+    html: str = plotly.io.to_html(
+        figure.plotly,
+        include_plotlyjs=False,
+        full_html=False,
+        div_id=identity,
+        default_height="420px",
+        config={"displaylogo": False, "responsive": True},
+        post_script="followTheme('{plot_id}');",
+    )
+    return html
+
+
+@cache
+def plotly_script() -> str:
+    """Plotly's own script, which goes into the page once."""
+    from plotly.offline import get_plotlyjs
+
+    script: str = get_plotlyjs()
+    return script
 
 
 def data_uri(data: bytes) -> str:

@@ -1,7 +1,5 @@
-"""What the Inspect page shows of a batch: settings, and for each sample its scores, p-value and verdict."""
+"""What the Inspect page shows of a batch, as a report and as a notebook that computes it again."""
 
-import hashlib
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -9,14 +7,21 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from idecode_core.draws import content_key
-from idecode_core.report.content import Figure, Picture, Report, Value
+from idecode_core.report.content import Figure, Picture, Report, Row, Value
+from idecode_core.report.notebook import Cell, Code, Text, opening, to_notebook
+from idecode_core.report.sources import calibration_hash, detector_cell, packed
 
 if TYPE_CHECKING:
     # These are slow to import, and pages import this file.
-    from idecode_core.calibration import Calibration
+    from idecode_core.conformal.judge import Judgement, Verdict
     from idecode_core.detector import Detector
-    from idecode_core.verdict import Verdict
+
+
+HASHED = {"image": "sample", "audio": "sample.samples, sample.sample_rate"}
+"""Modality -> what of a decoded sample its content hash is taken of."""
+
+EMBED_LIMIT = 32 * 2**20
+"""Bytes of samples that go into the notebook; a batch beyond that is read from files beside it."""
 
 
 class Input(Protocol):
@@ -71,51 +76,40 @@ def inspect_batch(
     folder_name: str,
     inputs: Sequence[Input],
     score_vectors: NDArray[np.float64],
-    verdicts: Sequence["Verdict"],
+    judgement: "Judgement",
     *,
     n: int,
     aggregate: str,
     smoothed: bool,
     seed: int,
-    false_discovery_control: bool = False,
 ) -> Inspection:
     """What a page has at hand for its batch: score vectors (batch, at least n) and what `judge` made of them."""
-    from idecode_core.checkpoint import scorer_hash
+    from idecode_core.folder.detector import scorer_hash
 
     samples = tuple(
         InspectedSample(
             item.name, item.data, item.content_hash, tuple(vector[:n].tolist()), verdict, item.thumbnail
         )
-        for item, vector, verdict in zip(inputs, score_vectors, verdicts, strict=True)
+        for item, vector, verdict in zip(inputs, score_vectors, judgement, strict=True)
     )
     return Inspection(
         detector=folder_name,
         modality=detector.scorer.modality,
         scorer_sha256=scorer_hash(detector.scorer),
         calibration_sha256=calibration_hash(detector.calibration),
-        k=detector.calibration.k,
+        k=judgement.k,
         n=n,
-        epsilon=verdicts[0].epsilon,
+        epsilon=judgement.epsilon,
         aggregate=aggregate,
         smoothed=smoothed,
         seed=seed,
-        false_discovery_control=false_discovery_control,
+        false_discovery_control=judgement.together,
         samples=samples,
     )
 
 
-def content_hash(decoded: NDArray[np.generic]) -> str:
-    """A hash of the decoded pixels or samples, whatever file they came in; with the seed, it fixes the draws."""
-    return content_key(decoded, seed=0).tobytes().hex()
-
-
-def calibration_hash(calibration: "Calibration") -> str:
-    """A hash of the calibration's score vectors: the same scorer calibrated anew gives other p-values."""
-    return hashlib.sha256(calibration.score_vectors.tobytes()).hexdigest()
-
-
 def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = ()) -> Report:
-    """The batch as a report: one row a sample. A batch of one leads with its verdict in words."""
+    """The batch as a report: one row per sample. A batch of one leads with its verdict in words."""
     from idecode_core.verdict import sentence
 
     rule = (
@@ -149,7 +143,7 @@ def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = ()) 
             f"A sample is flagged as out of distribution (OOD) by the rule: {rule}. Its p-value is the share of samples "
             f"that are at least as strange, among the {inspection.k:,} calibration samples and itself"
             f"{', ties broken at random' if inspection.smoothed else ''}.",
-            _promise(inspection),
+            _guarantee(inspection),
             "A flag does not say why a sample is strange, and no flag does not prove that a sample belongs.",
         ),
         settings=settings,
@@ -158,7 +152,7 @@ def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = ()) 
     )
 
 
-def _promise(inspection: Inspection) -> str:
+def _guarantee(inspection: Inspection) -> str:
     if inspection.false_discovery_control:
         return (
             f"On average over batches and calibration sets, at most a share {inspection.epsilon:g} of the flagged "
@@ -170,7 +164,7 @@ def _promise(inspection: Inspection) -> str:
     )
 
 
-def _row(sample: InspectedSample, inspection: Inspection) -> dict[str, Value | Picture]:
+def _row(sample: InspectedSample, inspection: Inspection) -> Row:
     row: dict[str, Value | Picture] = {
         "name": sample.name,
         "verdict": "OOD" if sample.verdict.is_ood else "iD",
@@ -183,10 +177,90 @@ def _row(sample: InspectedSample, inspection: Inspection) -> dict[str, Value | P
     return {"picture": Picture(sample.thumbnail, sample.name), **row} if sample.thumbnail else row
 
 
-def png(pixels: NDArray[np.uint8]) -> bytes:
-    """Decoded pixels (h, w, 3) as a lossless file."""
-    from PIL import Image
+def inspection_notebook(inspection: Inspection) -> str:
+    """The notebook file: it holds the samples, loads the detector and asserts the p-values of the screen."""
+    count = len(inspection.samples)
+    cells: list[Cell] = [
+        *opening(
+            f"{count} sample{'s' if count != 1 else ''} under {inspection.detector}",
+            "This notebook computes again what the Inspect page showed: the samples are inside it, the detector comes "
+            "from the repository.",
+        ),
+        Text(
+            "## The detector\n\nThe hashes make sure that it is the one of the page, weights and calibration."
+        ),
+        Code(detector_cell(inspection.detector, inspection.scorer_sha256, inspection.calibration_sha256)),
+        Text(
+            "## The samples\n\nFiles as they came, or lossless copies. The hash is of the decoded content; with the "
+            "seed it determines the transforms that are drawn."
+        ),
+        Code(_samples_cell(inspection)),
+        Text("## Algorithm 1"),
+        Code(_judge_cell(inspection)),
+        Text(
+            "## As on the page?\n\nScores carry float noise of other processors and batch sizes, which may move a point past "
+            "one neighbour in the ranking. So p-values may differ by one rank, 1/(k+1), and by no more."
+        ),
+        Code(_check_cell(inspection)),
+    ]
+    return to_notebook(cells)
 
-    file = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(pixels)).save(file, "PNG")
-    return file.getvalue()
+
+def _samples_cell(inspection: Inspection) -> str:
+    entries, embedded, beside = [], 0, False
+    for sample in inspection.samples:
+        embedded += len(sample.data)
+        inside = embedded <= EMBED_LIMIT
+        beside = beside or not inside
+        text = f'"""\n{packed(sample.data)}\n"""' if inside else "None"
+        entries.append(f"    ({sample.name!r}, {sample.content_hash!r}, {text}),\n")
+    data = "base64.b64decode(text)"
+    if beside:
+        data = "base64.b64decode(text) if text else Path(name).read_bytes()"
+    note = "; None: too large to be inside, put the file beside this notebook" if beside else ""
+    return f"""\
+import base64
+
+from idecode_core.draws import content_hash
+
+files = [  # name, hash of the content, base64{note}
+{"".join(entries)}]
+samples = list(detector.scorer.decode([{data} for name, _, text in files]))
+assert [content_hash({HASHED[inspection.modality]}) for sample in samples] == [expected for _, expected, _ in files]"""
+
+
+def _judge_cell(inspection: Inspection) -> str:
+    """V by the detector, then `judge` with the options of the page."""
+    options = []
+    if inspection.smoothed:
+        options.append("smoothed_by=[smoothing_generator(content, seed) for _, content, _ in files],")
+    if inspection.false_discovery_control:
+        options.append(
+            "false_discovery_control=True,  # Benjamini-Hochberg over the batch, in place of p < epsilon"
+        )
+    names = "judge, smoothing_generator" if inspection.smoothed else "judge"
+    return f"""\
+from idecode_core.conformal.judge import {names}
+
+n, epsilon, aggregate, seed = {inspection.n}, {inspection.epsilon!r}, {inspection.aggregate!r}, {inspection.seed}
+score_vectors = detector.score_vectors(samples, n=n, seed=seed)
+judgement = judge(
+    detector.calibration,
+    score_vectors,
+    epsilon=epsilon,
+    aggregate=aggregate,{"".join(f"{chr(10)}    {option}" for option in options)}
+)
+for (name, *_), verdict in zip(files, judgement, strict=True):
+    print(f"{{name}}: p = {{verdict.p_value:.3g}}, {{'OOD' if verdict.is_ood else 'iD'}}")"""
+
+
+def _check_cell(inspection: Inspection) -> str:
+    return f"""\
+import numpy as np
+
+shown_scores = {[sample.verdict.score for sample in inspection.samples]!r}
+shown_p_values = {[sample.verdict.p_value for sample in inspection.samples]!r}
+one_rank = 1.001 / (judgement.k + 1)
+np.testing.assert_allclose(judgement.scores, shown_scores, rtol=1e-3, atol=1e-5)
+np.testing.assert_allclose(judgement.p_values, shown_p_values, rtol=0, atol=one_rank)
+print("As on the page:", "exactly" if np.array_equal(judgement.p_values, shown_p_values) else "up to one rank")"""

@@ -1,7 +1,6 @@
 """Cells of text and code -> a notebook file. Plain strings in, nbformat JSON out, the same for the same cells."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 REPOSITORY_VARIABLE = "IDECODE_HOME"
@@ -23,21 +22,23 @@ sys.path.insert(0, str(home))"""
 """The first code cell of every notebook: it finds the repository without naming a path of this machine."""
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(str):
     """A Markdown cell."""
 
-    source: str
 
-
-@dataclass(frozen=True)
-class Code:
+class Code(str):
     """A code cell."""
-
-    source: str
 
 
 Cell = Text | Code
+
+
+def opening(title: str, about: str) -> list[Cell]:
+    """The first cells of a notebook that computes a page again."""
+    return [
+        Text(f"# {title}\n\n{about} Run it from top to bottom. It stops at the first difference."),
+        Code(HOME),
+    ]
 
 
 def to_notebook(cells: Sequence[Cell]) -> str:
@@ -48,9 +49,9 @@ def to_notebook(cells: Sequence[Cell]) -> str:
     build: Any = nbformat.v4  # has no types
     # Numbered ids in place of random ones: the same cells give the same file.
     made = [
-        build.new_markdown_cell(cell.source, id=f"cell-{i}")
-        if isinstance(cell, Text)
-        else build.new_code_cell(cell.source, id=f"cell-{i}")
+        (build.new_markdown_cell if isinstance(cell, Text) else build.new_code_cell)(
+            str(cell), id=f"cell-{i}"
+        )
         for i, cell in enumerate(cells)
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}

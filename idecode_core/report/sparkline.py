@@ -1,4 +1,4 @@
-"""A vector as a small inline SVG: one bar an entry, so that a table cell can show a score vector."""
+"""A vector as a small inline SVG: one bar per entry, so that a table cell can show a score vector."""
 
 from collections.abc import Sequence
 

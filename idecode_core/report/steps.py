@@ -1,10 +1,10 @@
 """Function calls as notebook code: what a page computed, written down so that a notebook computes it again.
 
 A page names the functions it called and their arguments; the code is written from these, so it cannot drift from
-the library's names. Randomness arrives as a seed.
+the library's names. Randomness arrives as a seed. A report takes the same steps on the results that the page has.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,19 +13,16 @@ import numpy as np
 from idecode_core.errors import SettingError
 from idecode_core.report.notebook import HOME, Cell, Code, Text, to_notebook
 
+Results = Mapping[str, Any]
+"""What earlier steps gave, by name."""
 
-@dataclass(frozen=True)
-class Seed:
+
+class Seed(int):
     """An argument that is a fresh random generator of this seed."""
 
-    value: int
 
-
-@dataclass(frozen=True)
-class Expression:
+class Expression(str):
     """An argument that is code: the name of an earlier result, or something made of it."""
-
-    code: str
 
 
 @dataclass(frozen=True)
@@ -41,13 +38,32 @@ class Step:
     """Show the result, as for a figure."""
 
 
+def take(step: Step, results: Results) -> Any:
+    """The step taken here: what the notebook will show.
+
+    >>> take(Step("p", round, {"number": Expression("score / 3"), "ndigits": 2}), {"score": 1.0})
+    0.33
+    """
+    return step.function(**{name: evaluate(source(value), results) for name, value in step.arguments.items()})
+
+
+def seen(expressions: Iterable[str], results: Results) -> dict[str, Any]:
+    """Expressions with the values that they have on the page, for the notebook to compare with its own."""
+    return {code: evaluate(code, results) for code in expressions}
+
+
+def evaluate(code: str, results: Results) -> Any:
+    """A line of the notebook, here. The code is this library's; what a visitor gave stands in it as a literal."""
+    return eval(code, {"np": np, **results})
+
+
 def steps_notebook(
-    title: str, introduction: str, steps: Sequence[Step | Code], shown: Mapping[str, float | Sequence[float]]
+    title: str, introduction: str, steps: Sequence[Step | Code], shown: Mapping[str, Any]
 ) -> str:
     """A notebook that takes the steps and asserts what was on the screen: `shown` maps expressions to values.
 
-    >>> notebook = steps_notebook("Sum", "One.", [Step("total", sum, {"iterable": [1, 2]})], {"total": 3})
-    >>> "np.testing.assert_allclose(total, 3" in notebook
+    >>> notebook = steps_notebook("Rounded", "One.", [Step("whole", round, {"number": 2.6})], {"whole": 3})
+    >>> "np.testing.assert_allclose(whole, 3" in notebook
     True
     """
     cells: list[Cell] = [Text(f"# {title}\n\n{introduction}"), Code(HOME), Code("import numpy as np")]
@@ -58,13 +74,18 @@ def steps_notebook(
         if step.text:
             cells.append(Text(step.text))
         cells.append(Code(step_source(step)))
-    if shown:
-        cells.append(Text("## As on the page?\n\nEvery number below was on the screen."))
-        checks = [
-            f"np.testing.assert_allclose({code}, {source(value)}, rtol=1e-6)" for code, value in shown.items()
-        ]
-        cells.append(Code("\n".join([*checks, 'print("As on the page.")'])))
-    return to_notebook(cells)
+    return to_notebook([*cells, *(as_on_the_page(shown) if shown else ())])
+
+
+def as_on_the_page(shown: Mapping[str, Any], rtol: float = 1e-6) -> list[Cell]:
+    """The last cells of a notebook: expressions have the values that were on the screen."""
+    checks = [
+        f"np.testing.assert_allclose({code}, {source(value)}, rtol={rtol:g})" for code, value in shown.items()
+    ]
+    return [
+        Text("## As on the page?\n\nEvery number below was on the screen."),
+        Code("\n".join(["import numpy as np", "", *checks, 'print("As on the page.")'])),
+    ]
 
 
 def step_source(step: Step) -> str:
@@ -86,9 +107,9 @@ def step_source(step: Step) -> str:
 def source(value: Any) -> str:
     """A value as code; only what a reader of the notebook could have typed."""
     if isinstance(value, Seed):
-        return f"np.random.default_rng({value.value})"
+        return f"np.random.default_rng({int(value)})"
     if isinstance(value, Expression):
-        return value.code
+        return str(value)
     if isinstance(value, np.ndarray):
         return f"np.array({source(value.tolist())})"
     if isinstance(value, np.generic):

@@ -1,18 +1,21 @@
-"""A report as CSV (its table, one line a row) and as JSON (all but pictures and figures), at full precision."""
+"""A report as CSV (its table, one line per row) and as JSON (all but pictures and figures), at full precision."""
 
 import csv
 import io
 import json
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from idecode_core import __version__
-from idecode_core.report.content import Picture, Report, Value
+from idecode_core.report.content import Picture, Report, Row, Value
+
+FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a formula begins with, in the usual and in the full width."""
+INVISIBLE = " \t\r\n\0\ufeff"
 
 
 def to_csv(report: Report) -> str:
-    """The table with a header; a column that holds a vector becomes one column an entry: score_1, score_2, ...
+    """The table with a header; a column that holds a vector becomes one column per entry: score_1, score_2, ...
 
     >>> print(to_csv(Report("t", (), {}, ({"name": "a", "score": (0.5, 2.0)},))), end="")
     name,score_1,score_2
@@ -23,7 +26,7 @@ def to_csv(report: Report) -> str:
     columns = list(dict.fromkeys(column for row in rows for column in row))
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({column: defused(value) for column, value in row.items()} for row in rows)
     return text.getvalue()
 
 
@@ -42,7 +45,16 @@ def to_json(report: Report) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def flat_row(row: Mapping[str, Value | Picture]) -> dict[str, Value]:
+def defused(value: Value) -> Value:
+    """A text that a spreadsheet would run as a formula, with a leading ' that makes it a text; numbers stay numbers.
+
+    >>> defused("=HYPERLINK(A1)"), defused("-1 and more"), defused(-1.0)
+    ("'=HYPERLINK(A1)", "'-1 and more", -1.0)
+    """
+    return f"'{value}" if isinstance(value, str) and value.lstrip(INVISIBLE)[:1] in FORMULA else value
+
+
+def flat_row(row: Row) -> dict[str, Value]:
     flat: dict[str, Value] = {}
     for name, value in row.items():
         if isinstance(value, tuple):

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from idecode_core import conformal
-from idecode_core.calibration import Calibration
 from idecode_core.conformal import FloatArray
+from idecode_core.conformal.calibration import Calibration
 
 HOUR = 30.0
 """What M can tell apart: twelve hours of 30 degrees."""

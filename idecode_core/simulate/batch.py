@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from idecode_core import conformal
 from idecode_core.conformal import FloatArray, check_epsilon
 from idecode_core.errors import SettingError
-from idecode_core.testing.multiple import benjamini_hochberg, false_discovery_proportion, storey
+from idecode_core.guarantees.multiple import benjamini_hochberg, false_discovery_proportion, storey
 
 BATCH_RULES = ("plain threshold", "Benjamini-Hochberg", "Storey")
 

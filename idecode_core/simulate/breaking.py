@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from idecode_core import conformal
-from idecode_core.calibration import aggregate_scores
 from idecode_core.conformal import FloatArray
+from idecode_core.conformal.calibration import aggregate_scores
 from idecode_core.errors import SettingError
+from idecode_core.guarantees.merging import fisher_assuming_independence, member_p_values
 from idecode_core.simulate.world import OOD_SCALE, sample_draws, sample_points, score_vectors, train
-from idecode_core.testing.merging import fisher_assuming_independence, member_p_values
 
 PValueRule = Callable[[FloatArray, FloatArray], FloatArray]
 """Calibration score vectors (k, n) and test score vectors (batch, n) -> p-values (batch,)."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from idecode_core.conformal import FloatArray
 from idecode_core.errors import SettingError
-from idecode_core.testing.martingales import (
+from idecode_core.guarantees.streams import (
     LogMartingale,
     StreamAlarms,
     cusum_alarms,

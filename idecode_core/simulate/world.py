@@ -1,4 +1,4 @@
-"""A toy world with every part of iDECODe in it, small enough to be run hundreds of times a second.
+"""A toy world with every part of iDECODe in it, small enough to run hundreds of times per second.
 
 A point is x ~ N(0, I). A transform g = (t, theta) maps it to g(x) = t x + theta v: a change of contrast t and a move by
 theta along a fixed direction v. The model is a linear regression that has learned to read theta off g(x). The base
@@ -37,7 +37,7 @@ def sample_draws(count: int, n: int, *, generator: np.random.Generator) -> Draws
 
 
 def train(x: FloatArray, *, generator: np.random.Generator) -> FloatArray:
-    """M: the least-squares weights w with w . g(x) near theta, from one draw a point. Shape (DIMENSIONS,)."""
+    """M: the least-squares weights w with w . g(x) near theta, from one draw per point. Shape (DIMENSIONS,)."""
     draws = sample_draws(len(x), 1, generator=generator)
     gx = draws.t * x + draws.theta * DIRECTION  # (points, DIMENSIONS)
     # The tiny ridge keeps the equations solvable when there are fewer points than dimensions.

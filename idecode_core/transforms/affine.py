@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from idecode_core.draws import Keys, uniforms
+from idecode_core.transforms.base import most_likely
 from idecode_core.transforms.warp import rotation_matrices, warp
 
 
@@ -55,3 +56,7 @@ class SmallAffine:
                 strict=True,
             )
         ]
+
+    def answers(self, prediction: Tensor) -> list[str]:
+        """A model under invariance names a class, not g; without the classes' names, by its number."""
+        return most_likely(prediction, [f"class {i}" for i in range(prediction.shape[-1])])

@@ -1,5 +1,6 @@
 """What a set of transforms G with its distribution Q_G can do."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from torch import Tensor
@@ -32,5 +33,15 @@ class TransformSet(Protocol):
         ...
 
     def describe(self, parameters: Tensor) -> list[str]:
-        """One point's parameters (m, ...) in words, one text a variant."""
+        """One point's parameters (m, ...) in words, one text per variant."""
         ...
+
+    def answers(self, prediction: Tensor) -> list[str]:
+        """What a model that predicts g said of each variant (m, outputs), in words."""
+        ...
+
+
+def most_likely(logits: Tensor, names: Sequence[str]) -> list[str]:
+    """The class that M names for each row of logits (m, classes), and how sure it is."""
+    shares = logits.softmax(dim=-1)
+    return [f"{names[int(row.argmax())]} ({float(row.max()):.0%} sure)" for row in shares]

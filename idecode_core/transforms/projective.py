@@ -87,3 +87,6 @@ class Projective:
             turn = np.degrees(np.arctan2(vx - uy, ux + vy)) % 360
             texts.append(f"projective warp: turned by {turn:.0f} degrees, size {size:.0%}")
         return texts
+
+    def answers(self, prediction: Tensor) -> list[str]:
+        return self.describe(self.parameters(prediction))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from idecode_core.draws import Keys, integers, uniforms
+from idecode_core.transforms.base import most_likely
 from idecode_core.transforms.warp import Interpolation, rotation_matrices, warp
 
 RANGES = 4
@@ -53,8 +54,22 @@ class Rotations:
         """The range that each angle lies in: (batch, m), int64 in {0, 1, 2, 3}."""
         return torch.div(parameters + QUARTER_TURN // 2, QUARTER_TURN, rounding_mode="floor") % RANGES
 
+    def all_angles(self) -> Tensor:
+        """Every angle that can be drawn, rising: (4 * (2 * jitter + 1),)."""
+        jitter = torch.arange(-self.jitter, self.jitter + 1)
+        return (QUARTER_TURN * torch.arange(RANGES)[:, None] + jitter).flatten()
+
+    def places(self, parameters: Tensor) -> Tensor:
+        """Where each drawn angle stands in `all_angles`; same shape as `parameters`."""
+        turns = torch.div(parameters + QUARTER_TURN // 2, QUARTER_TURN, rounding_mode="floor")
+        return turns * (2 * self.jitter + 1) + (parameters - QUARTER_TURN * turns + self.jitter)
+
     def describe(self, parameters: Tensor) -> list[str]:
         return [f"rotated by {int(angle)} degrees" for angle in parameters]
+
+    def answers(self, prediction: Tensor) -> list[str]:
+        names = [f"turned by about {QUARTER_TURN * i} degrees" for i in range(RANGES)]
+        return most_likely(prediction, names)
 
 
 @dataclass(frozen=True)

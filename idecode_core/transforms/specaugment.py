@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from idecode_core.draws import Keys, uniforms
+from idecode_core.transforms.base import most_likely
 
 FRAMES, BANDS = 128, 64
 
@@ -69,6 +70,10 @@ class SpecAugment:
                 f"hidden: {hidden:.0%} ({(~frames).float().mean():.0%} of the time, {(~bands).float().mean():.0%} of the bands)"
             )
         return texts
+
+    def answers(self, prediction: Tensor) -> list[str]:
+        """A model under invariance names a class, not g; without the classes' names, by its number."""
+        return most_likely(prediction, [f"class {i}" for i in range(prediction.shape[-1])])
 
 
 PAPER_MASKS = SpecAugment(time_width=10, frequency_width=9, time_masks=32, frequency_masks=9)

@@ -1,0 +1,1 @@
+"""Sounds: reading, features, scoring, variants, sets. `image` has the same names."""

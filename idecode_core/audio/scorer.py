@@ -1,0 +1,250 @@
+"""From sounds to score vectors V (Eq. 4): the Scorer for audio.
+
+M names a class for each block of 128 frames; M(x) of a clip is the mean of its blocks' softmax outputs. Each block
+of each clip has masks of its own, drawn with the clip's key.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from idecode_core.audio.features import LogMel
+from idecode_core.audio.read import Sound, decode
+from idecode_core.audio.variants import sound_variants
+from idecode_core.draws import Prepared, content_key
+from idecode_core.errors import CheckpointError, SettingError
+from idecode_core.models.restore import with_weights
+from idecode_core.models.vgg import VGG, VGGConfig, blank_vgg
+from idecode_core.ncm import BASE_NCMS, ERROR
+from idecode_core.scorer import (
+    VARIANTS_PER_BATCH,
+    Inspected,
+    Progress,
+    Samples,
+    Scored,
+    Settings,
+    Term,
+    Vectors,
+    check_n,
+    in_one_pass,
+    prepared,
+)
+from idecode_core.transforms import SpecAugment, build_transforms, transform_settings
+
+SMALLEST_SHARE = 1e-30  # keeps the logarithm of a softmax output finite
+
+
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """A sound as the model sees it."""
+
+    sound: Sound  # at the detector's rate
+    blocks: Tensor  # (blocks, bands, frames), standardised
+
+
+@dataclass(frozen=True, eq=False)
+class BlockScores:
+    """How strange each block of a long sound is on its own."""
+
+    seconds: Vectors  # (blocks, 2): from, to
+    scores: Vectors  # (blocks, n)
+
+
+@dataclass(frozen=True, eq=False)
+class InspectedSound(Inspected):
+    """A sound in full: also its draws, and each block on its own, with the same masks."""
+
+    clip: Clip
+    parameters: Tensor  # (n, blocks, masks, 2)
+    by_block: BlockScores
+
+
+@dataclass(frozen=True, eq=False)
+class AudioScorer:
+    """M, G and the base NCM for sounds, with the features that belong to them."""
+
+    kind: ClassVar[str] = "audio"
+    modality: ClassVar[str] = "audio"
+
+    model: VGG
+    transforms: SpecAugment
+    base_ncm: str
+    features: LogMel
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    classes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        known = [name for name, ncm in BASE_NCMS.items() if ncm.against == "x" and not ncm.familiarity]
+        if self.base_ncm not in known:
+            raise SettingError(
+                f"No base NCM for sounds is called {self.base_ncm!r}; expected one of {', '.join(known)}."
+            )
+        self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+
+    def decode(self, samples: Samples) -> Iterator[Any]:
+        return decode(samples)
+
+    def prepare(self, decoded: Sound, seed: int) -> Prepared:
+        sound = decoded.at(self.features.sample_rate)
+        return Prepared(
+            content_key(sound.samples, seed), seed, Clip(sound, self.features.blocks(sound.samples))
+        )
+
+    def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
+        return self.score_under([self.base_ncm], samples, n=n, seed=seed, progress=progress)[self.base_ncm]
+
+    def score_under(
+        self,
+        base_ncms: Sequence[str],
+        samples: Samples,
+        *,
+        n: int,
+        seed: int,
+        progress: Progress | None = None,
+    ) -> dict[str, Scored]:
+        """Scores under several base NCMs that read the same predictions, from one pass."""
+        check_n(n)
+        return in_one_pass(self._batches(base_ncms, samples, n, seed), progress, "sound")
+
+    def _batches(
+        self, base_ncms: Sequence[str], samples: Samples, n: int, seed: int
+    ) -> Iterator[tuple[dict[str, Vectors], list[Tensor]]]:
+        for batch in by_blocks(prepared(self, samples, seed), VARIANTS_PER_BATCH // n):
+            drawn = [self.draw(point, n) for point in batch]
+            with torch.inference_mode():
+                per_block, on_x = self.predict([point.x for point in batch], drawn)
+                prediction = torch.stack([clip_mean(shares) for shares in per_block])  # (batch, n, classes)
+                reference = torch.stack([clip_mean(shares) for shares in on_x])  # (batch, classes)
+                yield (
+                    {
+                        name: held_against(name, prediction, reference).cpu().double().numpy()
+                        for name in base_ncms
+                    },
+                    drawn,
+                )
+
+    def draw(self, point: Prepared, n: int) -> Tensor:
+        """The clip's own draws: (n, blocks, masks, 2)."""
+        return self.transforms.sample(point.key[None], n, len(point.x.blocks))[0]
+
+    def predict(self, clips: Sequence[Clip], drawn: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Softmax outputs of M, per clip: on the variants (n, blocks, classes), and on x (blocks, classes)."""
+        x = [clip.blocks.to(self.device) for clip in clips]
+        gx = [self.transforms.apply(blocks[None], g[None])[0] for blocks, g in zip(x, drawn, strict=True)]
+        shares = self.block_shares(torch.cat([*x, *(variants.flatten(0, 1) for variants in gx)]))
+        sizes = [len(blocks) for blocks in x] + [variants.shape[0] * variants.shape[1] for variants in gx]
+        parts = shares.split(sizes)
+        on_variants = [
+            part.unflatten(0, g.shape[:2]) for part, g in zip(parts[len(clips) :], drawn, strict=True)
+        ]
+        return on_variants, list(parts[: len(clips)])
+
+    def block_shares(self, blocks: Tensor) -> Tensor:
+        """Blocks (b, bands, frames) -> softmax outputs (b, classes)."""
+        return torch.cat([self.model(piece).softmax(dim=-1) for piece in blocks.split(VARIANTS_PER_BATCH)])
+
+    def logits(self, samples: Samples) -> Tensor:
+        """M(x) of each clip, without masks, as the log of its softmax outputs: (N, classes). What a classifier says."""
+        with torch.inference_mode():
+            rows = [
+                self.block_shares(point.x.blocks.to(self.device)).mean(dim=0).cpu()
+                for point in prepared(self, samples, seed=0)
+            ]
+        return log_shares(torch.stack(rows))
+
+    def inspect(self, sample: Any, *, n: int, seed: int) -> InspectedSound:
+        check_n(n)
+        (point,) = prepared(self, sample, seed)
+        drawn = self.draw(point, n)
+        with torch.inference_mode():
+            (variants,), (on_x,) = self.predict([point.x], [drawn])  # (n, blocks, classes), (blocks, classes)
+            scores = held_against(self.base_ncm, clip_mean(variants)[None], clip_mean(on_x)[None])[0]
+            by_block = held_against(self.base_ncm, log_shares(variants.transpose(0, 1)), log_shares(on_x))
+        vector = scores.cpu().double().numpy()
+        shown = sound_variants(
+            self.transforms, self.classes, point.x.blocks, drawn, variants.mean(dim=1).cpu(), vector
+        )
+        return InspectedSound(
+            vector,
+            shown,
+            tuple((Term(ERROR, float(score)),) for score in vector),
+            point.x,
+            drawn,
+            BlockScores(self.stretches(point.x.sound), by_block.cpu().double().numpy()),
+        )
+
+    def stretches(self, sound: Sound) -> Vectors:
+        """Begin and end of each block of a sound in seconds: (blocks, 2)."""
+        frames = 1 + len(sound.samples) // self.features.hop
+        starts = np.array(self.features.block_starts(frames)) * self.features.hop / self.features.sample_rate
+        ends = np.minimum(starts + self.features.block_seconds, sound.seconds)
+        return np.stack([starts, ends], axis=1)
+
+    def describe(self, parameters: Tensor) -> list[str]:
+        return self.transforms.describe(parameters)
+
+    def settings(self) -> Settings:
+        return {
+            "kind": self.kind,
+            "model": asdict(self.model.config),
+            "transforms": transform_settings(self.transforms),
+            "base_ncm": self.base_ncm,
+            "features": asdict(self.features),
+            "classes": list(self.classes),
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        return self.model.state_dict()
+
+    @classmethod
+    def build(
+        cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+    ) -> "AudioScorer":
+        config = VGGConfig(**{**settings["model"], "widths": tuple(settings["model"]["widths"])})
+        model = with_weights(lambda: blank_vgg(config), tensors)
+        transforms = build_transforms(settings["transforms"])
+        if not isinstance(transforms, SpecAugment):
+            raise CheckpointError(
+                f"config.json names the transforms {settings['transforms']['name']!r} for sounds: expected "
+                f"'specaugment'. Use the folder as it was saved."
+            )
+        return cls(
+            model,
+            transforms,
+            settings["base_ncm"],
+            LogMel(**settings["features"]),
+            device,
+            tuple(settings["classes"]),
+        )
+
+
+def by_blocks(points: Iterator[Prepared], most: int) -> Iterator[list[Prepared]]:
+    """Clips, as many together as have at most `most` blocks; at least one."""
+    batch: list[Prepared] = []
+    for point in points:
+        if batch and sum(len(other.x.blocks) for other in (*batch, point)) > most:
+            yield batch
+            batch = []
+        batch.append(point)
+    if batch:
+        yield batch
+
+
+def held_against(base_ncm: str, prediction: Tensor, reference: Tensor) -> Tensor:
+    """The base NCM of M(g(x)) (batch, m, classes) against M(x) (batch, classes), both as logits: (batch, m)."""
+    target = torch.zeros(prediction.shape[:2], dtype=torch.int64)  # none: g' is the identity
+    return BASE_NCMS[base_ncm](prediction, reference, target)
+
+
+def clip_mean(shares: Tensor) -> Tensor:
+    """Softmax outputs of blocks (..., blocks, classes) -> log of the clip's mean output (..., classes)."""
+    return log_shares(shares.mean(dim=-2))
+
+
+def log_shares(shares: Tensor) -> Tensor:
+    """Logits with these softmax outputs, which is what the base NCMs take."""
+    return shares.clamp_min(SMALLEST_SHARE).log()

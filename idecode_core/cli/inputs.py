@@ -1,0 +1,126 @@
+"""What the commands share: options, samples from the command line, progress on stderr."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from idecode_core.errors import DataError, InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from idecode_core.detector import Detector
+
+DEFAULT_DETECTOR = "fashion-rotations"
+NOUNS = {"image": "image", "audio": "sound"}
+"""What a detector of each modality takes."""
+
+DetectorName = Annotated[
+    str, typer.Option("--detector", "-d", help="A detector folder, or the name of one under checkpoints/.")
+]
+Draws = Annotated[int, typer.Option("--n", "-n", help="Transforms drawn for each input.")]
+Epsilon = Annotated[float, typer.Option(help="Bound on the false detection rate: OOD means p < epsilon.")]
+Seed = Annotated[int, typer.Option(help="Seed of the draws; same seed, same input, same answer.")]
+Aggregate = Annotated[str, typer.Option(help="F: sum, mean, max or sum_of_logs.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; the best there is if left out.")]
+DataRoot = Annotated[
+    Path | None, typer.Option(help="Folder with the datasets; else the variable IDECODE_DATA, else data/.")
+]
+Json = Annotated[bool, typer.Option("--json", help="One line of JSON per result, for programs.")]
+
+
+def complain(sentence: str) -> None:
+    """One sentence on stderr."""
+    print(f"idecode: {sentence}", file=sys.stderr)
+
+
+def open_detector(name: str, device: str | None) -> "Detector":
+    from idecode_core.folder.detector import load_detector
+    from idecode_core.folder.settings import find_detector
+
+    return load_detector(find_detector(name), device)
+
+
+def files_in(folder: Path, extensions: tuple[str, ...]) -> list[Path]:
+    """Files with these extensions in a folder and below it, in alphabetical order."""
+    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in extensions and path.is_file())
+    if not found:
+        raise InputError(
+            f"{folder}: expected files of type {', '.join(extensions)} in this folder, found none."
+        )
+    return found
+
+
+def reader(modality: str) -> tuple[Callable[[Path], Any], tuple[str, ...]]:
+    """How to read one file for a detector of this modality, and the extensions that such files have."""
+    if modality == "audio":
+        from idecode_core.audio import read as sounds
+
+        return lambda path: sounds.read_sound(path, name=str(path)), sounds.EXTENSIONS
+    from idecode_core.image import read as images
+
+    return lambda path: images.read_image(path, name=str(path)), images.EXTENSIONS
+
+
+def samples(source: str, modality: str, data_root: Path | None) -> "Sequence[Any] | NDArray[np.uint8]":
+    """A folder of files, or a dataset by its name ("fashion-sample")."""
+    folder, noun = Path(source), NOUNS[modality]
+    if folder.is_dir():
+        return files_in(folder, reader(modality)[1])
+    if folder.is_file():
+        raise InputError(f"{source} is a file: expected a folder of {noun}s. Put it into one, and give that.")
+    if folder.name != source:  # no dataset has a slash in its name
+        raise InputError(f"There is no folder {source}: expected a folder of {noun}s. Check the path.")
+    try:
+        return _dataset(source, modality, data_root)
+    except DataError:
+        from idecode_core.data import data_root as find_root
+        from idecode_core.image.fetch import SOURCES
+
+        if (find_root(data_root) / f"{source}.npz").exists() or source.rpartition("-")[0] in SOURCES:
+            raise  # damaged, or to be fetched: the error says so
+        raise InputError(
+            f"{source!r} is not here, neither as a folder nor as a dataset: expected a folder of {noun}s, or a dataset's "
+            "name. Check the name; `python -m idecode_core data check` lists the datasets."
+        ) from None
+
+
+def _dataset(name: str, modality: str, data_root: Path | None) -> "Sequence[Any] | NDArray[np.uint8]":
+    if modality == "audio":
+        from idecode_core.audio.sets import load_sounds
+
+        return load_sounds(name, data_root).clips
+    from idecode_core.image.sets import load_images
+
+    return load_images(name, data_root).x
+
+
+@contextmanager
+def progress_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr while points are scored; nothing where stderr is not a terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+@contextmanager
+def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Bars on stderr for work in several parts: call with (part, points done, points)."""
+    with Progress(console=Console(stderr=True)) as bar:
+        tasks: dict[tuple[str, int], TaskID] = {}
+
+        def report(part: str, done: int, total: int) -> None:
+            if (part, total) not in tasks:
+                tasks[part, total] = bar.add_task(part, total=total)
+            bar.update(tasks[part, total], completed=done)
+
+        yield report

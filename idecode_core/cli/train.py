@@ -1,0 +1,140 @@
+"""`train`: a recipe from data to a calibrated detector folder."""
+
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from idecode_core.cli.calibrate import refuse_to_replace
+from idecode_core.cli.inputs import NOUNS, DataRoot, Device, progress_bar
+
+if TYPE_CHECKING:
+    from idecode_core.training.run_state import EpochLog
+
+RUNS = Path("runs")
+
+
+def train(
+    recipe: Annotated[
+        str, typer.Argument(help="A recipe's name; a wrong one lists them.", show_default=False)
+    ],
+    data_root: DataRoot = None,
+    device: Device = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Instead of the recipe's number of epochs.")
+    ] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with an unfinished run of the same name.")] = True,
+    out: Annotated[
+        Path | None, typer.Option(help="The detector folder to write; checkpoints/RECIPE if left out.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Overwrite a detector that is already there.")
+    ] = False,
+) -> None:
+    """Train a model by a recipe, calibrate it on held-out data and save it as a detector folder.
+
+    A stopped run goes on where it was: its state is kept in runs/, under the name of the detector folder.
+
+    \b
+    Examples:
+      python -m idecode_core train fashion-quick --epochs 1 --out checkpoints/mine
+      python -m idecode_core train cifar10-rotations --device cuda --replace
+      torchrun --nproc_per_node=4 -m idecode_core train paper-cifar10-projective
+    """
+    from idecode_core.device import choose_device
+    from idecode_core.report.card import write_card
+    from idecode_core.training.finish import finish
+    from idecode_core.training.loop import train as run_training
+    from idecode_core.training.parts import load_parts
+    from idecode_core.training.recipes import get_recipe
+    from idecode_core.training.tasks import make_task
+    from idecode_core.training.world import World
+
+    out = out or Path("checkpoints") / recipe
+    if not replace:
+        refuse_to_replace(out)
+    chosen, world = get_recipe(recipe), World.join()
+    if device is None and "LOCAL_RANK" in os.environ and choose_device().type == "cuda":
+        device = f"cuda:{os.environ['LOCAL_RANK']}"  # one GPU per process under torchrun
+    task = make_task(chosen, load_parts(chosen, data_root), choose_device(device))
+    run_folder = RUNS / out.name
+    # Of several processes only the first one speaks.
+    shown = EpochProgress(epochs or chosen.epochs, run_folder) if world.is_first else None
+    with shown or nullcontext():
+        run_training(task, run_folder, epochs=epochs, resume=resume, progress=shown.step if shown else None)
+    if not world.is_first:
+        return
+    with progress_bar("calibrating", len(task.parts.calibration)) as scored:
+        made = finish(task, run_folder, out, progress=scored)
+    write_card(out)
+    typer.echo(
+        f"{out}: trained and calibrated on {made.calibration.k:,} held-out {NOUNS[chosen.modality]}s. Use it with "
+        f"--detector {out}"
+    )
+
+
+class EpochProgress:
+    """A bar over all steps with loss and time left, and one line for each finished epoch."""
+
+    def __init__(self, epochs: int, run_folder: Path) -> None:
+        self.epochs, self.run_folder = epochs, run_folder
+        columns = (
+            TextColumn("epoch {task.fields[epoch]}"),
+            BarColumn(),
+            TextColumn("loss {task.fields[loss]}, accuracy {task.fields[accuracy]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(elapsed_when_finished=False),
+        )
+        self.bar = Progress(*columns, console=Console(stderr=True))
+        self.task: TaskID | None = None
+        self.epoch = -1
+        self.accuracy = "-"
+
+    def __enter__(self) -> "EpochProgress":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.epoch >= 0 and exception[0] is None:
+            self.report(self.epoch)
+        self.bar.stop()
+
+    def step(self, epoch: int, step: int, steps: int, loss: float) -> None:
+        if self.task is None:
+            self.task = self.bar.add_task(
+                "", total=(self.epochs - epoch) * steps, epoch="", loss="", accuracy=self.accuracy
+            )
+        elif epoch != self.epoch:
+            self.report(self.epoch)
+        self.epoch = epoch
+        self.bar.update(
+            self.task,
+            advance=1,
+            epoch=f"{epoch + 1}/{self.epochs}",
+            loss=f"{loss:.3f}",
+            accuracy=self.accuracy,
+        )
+
+    def report(self, epoch: int) -> None:
+        """One line about a finished epoch, from the log that training has just written."""
+        from idecode_core.training.run_state import read_log
+
+        log = read_log(self.run_folder)
+        if len(log) > epoch:
+            self.bar.console.print(self.line(log[epoch]), highlight=False)
+
+    def line(self, entry: "EpochLog") -> str:
+        """Accuracy is that on the validation part; on the training examples where there is none."""
+        validated = entry.validation_loss is not None
+        accuracy = entry.validation_accuracy if validated else entry.accuracy
+        self.accuracy = "-" if accuracy is None else f"{100 * accuracy:.1f} %"
+        validation = f", validation loss {entry.validation_loss:.4f}" if validated else ""
+        return (
+            f"epoch {entry.epoch + 1}/{self.epochs}: loss {entry.loss:.4f}{validation}, accuracy {self.accuracy}, "
+            f"{entry.seconds:.0f} s"
+        )

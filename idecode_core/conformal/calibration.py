@@ -1,0 +1,139 @@
+"""The calibration set's score vectors, and F, which turns a score vector into one score.
+
+V is stored, not F(V): n, F and epsilon can change without running the model again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from idecode_core import conformal
+from idecode_core.conformal import FloatArray, checked_scores
+from idecode_core.errors import ScoreError, SettingError
+
+Aggregate = Callable[[FloatArray], FloatArray]
+"""F of Eq. 4: score vectors (batch, n) -> scores (batch,). Each row's score may depend on that row only."""
+
+LOG_FLOOR = 1e-12
+"""`sum_of_logs` counts smaller scores as this one, so that an exact zero stays finite and cannot outweigh
+every other draw. The floor is the same for calibration and test points, so the guarantee is untouched."""
+
+
+def _sum(score_vectors: FloatArray) -> FloatArray:
+    scores: FloatArray = score_vectors.sum(axis=1)
+    return scores
+
+
+def _mean(score_vectors: FloatArray) -> FloatArray:
+    scores: FloatArray = score_vectors.mean(axis=1)
+    return scores
+
+
+def _max(score_vectors: FloatArray) -> FloatArray:
+    scores: FloatArray = score_vectors.max(axis=1)
+    return scores
+
+
+def _sum_of_logs(score_vectors: FloatArray) -> FloatArray:
+    smallest = float(score_vectors.min())
+    if smallest < 0:
+        raise ScoreError(
+            f"sum_of_logs needs scores that are not negative, got {smallest:g}. Use the aggregate 'sum' instead."
+        )
+    scores: FloatArray = np.log(np.maximum(score_vectors, LOG_FLOOR)).sum(axis=1)
+    return scores
+
+
+AGGREGATES: dict[str, Aggregate] = {"sum": _sum, "mean": _mean, "max": _max, "sum_of_logs": _sum_of_logs}
+
+
+def aggregate_scores(score_vectors: ArrayLike, aggregate: str | Aggregate = "sum") -> FloatArray:
+    """F(V): one score for each row of `score_vectors` (batch, n), by the name of an aggregate or any callable.
+
+    >>> aggregate_scores([[1.0, 2.0], [3.0, 0.5]], "max")
+    array([2., 3.])
+    """
+    # One memory layout for all: NumPy's order of summation, and with it the last bit, depends on the layout,
+    # and equal points must have equal scores.
+    vectors = np.ascontiguousarray(checked_scores(score_vectors, "score_vectors", ndim=2))  # (batch, n)
+    if isinstance(aggregate, str):
+        if aggregate not in AGGREGATES:
+            raise SettingError(
+                f"aggregate must be one of {', '.join(AGGREGATES)} or a function (batch, n) -> (batch,), "
+                f"got {aggregate!r}."
+            )
+        aggregate = AGGREGATES[aggregate]
+    elif not callable(aggregate):
+        raise SettingError(f"aggregate must be a name or a function, got {type(aggregate).__name__}.")
+    scores = checked_scores(aggregate(vectors), "aggregated scores")  # (batch,)
+    if scores.size != len(vectors):
+        raise ScoreError(
+            f"aggregate must return one score per point: expected shape {(len(vectors),)}, got {scores.shape}. "
+            "Reduce over the last axis."
+        )
+    return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Score vectors (k, n_max) of the k calibration points, drawn with `seed`. The array is a copy and read-only.
+
+    >>> calibration = Calibration([[0.1, 0.2], [0.3, 0.1], [0.5, 0.9]])
+    >>> calibration.p_values([[0.4, 0.5]])
+    array([0.5])
+    """
+
+    score_vectors: FloatArray  # (k, n_max)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        copy = np.array(checked_scores(self.score_vectors, "calibration score_vectors", ndim=2), order="C")
+        copy.setflags(write=False)
+        object.__setattr__(self, "score_vectors", copy)
+
+    def rounded(self, dtype: DTypeLike) -> "Calibration":
+        """The calibration in the precision of stored test scores, so that what was tied stays tied.
+
+        >>> Calibration([[0.1]]).rounded(np.float32).score_vectors[0, 0] == np.float32(0.1)
+        np.True_
+        """
+        return Calibration(self.score_vectors.astype(dtype), self.seed)
+
+    @property
+    def k(self) -> int:
+        """The number of calibration points."""
+        return int(self.score_vectors.shape[0])
+
+    @property
+    def n_max(self) -> int:
+        """The number of transforms drawn for each calibration point."""
+        return int(self.score_vectors.shape[1])
+
+    def scores(self, n: int, aggregate: str | Aggregate = "sum") -> FloatArray:
+        """F of the first n base scores of each calibration point: shape (k,)."""
+        if not 1 <= n <= self.n_max:
+            raise SettingError(
+                f"n must lie between 1 and {self.n_max}, the number of draws this calibration holds, got {n}. "
+                "Calibrate again with a larger n_max to use more draws."
+            )
+        return aggregate_scores(self.score_vectors[:, :n], aggregate)
+
+    def p_values(
+        self,
+        score_vectors: ArrayLike,
+        aggregate: str | Aggregate = "sum",
+        smoothed_generator: np.random.Generator | None = None,
+    ) -> FloatArray:
+        """Eq. 5 for score vectors (batch, n), n <= n_max; smoothed when a generator is given."""
+        test = checked_scores(score_vectors, "score_vectors", ndim=2)  # (batch, n)
+        calibration_scores = self.scores(test.shape[1], aggregate)  # (k,)
+        test_scores = aggregate_scores(test, aggregate)  # (batch,)
+        if smoothed_generator is not None:
+            return conformal.smoothed_p_values(calibration_scores, test_scores, generator=smoothed_generator)
+        return conformal.p_values(calibration_scores, test_scores)
+
+    def threshold(self, n: int, epsilon: float, aggregate: str | Aggregate = "sum") -> float:
+        """The score above which a point with n draws is flagged at epsilon; +inf when none can be."""
+        return conformal.threshold(self.scores(n, aggregate), epsilon)

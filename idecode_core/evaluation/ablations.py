@@ -1,0 +1,49 @@
+"""Other base NCMs on the predictions that a detector was scored with: `ablations/<base NCM>.npz`.
+
+Each file has one run of 20 draws for every set that was scored, the calibration set among them.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idecode_core.conformal.calibration import Calibration
+from idecode_core.evaluation.metrics import auroc
+from idecode_core.files import write_npz
+from idecode_core.folder.scores import read_tied
+from idecode_core.folder.stored import Stored
+
+ABLATIONS = ("invariance", "kl_divergence", "argmax_disagreement", "label_cross_entropy", "soft_disagreement")
+CALIBRATION = "calibration"
+"""The calibration set's name among the scored sets."""
+TIES = ("argmax_disagreement",)  # base NCMs with few values, which need smoothed p-values
+Vectors = NDArray[np.float32]
+
+
+def ablation_path(folder: Path, base_ncm: str) -> Path:
+    return folder / "ablations" / f"{base_ncm}.npz"
+
+
+def read_ablation(folder: Path, base_ncm: str, scorer_sha256: str) -> dict[str, Vectors]:
+    """Score vectors (N, 20) by set under another base NCM; refuses those of another scorer."""
+    return read_tied(ablation_path(folder, base_ncm), (), scorer_sha256)
+
+
+def write_ablation(folder: Path, base_ncm: str, vectors: dict[str, Vectors], scorer_sha256: str) -> None:
+    write_npz(ablation_path(folder, base_ncm), {**vectors, "scorer": np.array(scorer_sha256)})
+
+
+def ablation_aurocs(stored: Stored, base_ncm: str) -> tuple[float, float, float]:
+    """AUROC at n = 1, 5, 20 of another base NCM against all OOD sets together, one run; p-values as for the
+    detector's own."""
+    sets = read_ablation(stored.folder, base_ncm, stored.settings.scorer_sha256)
+    calibration, inside = Calibration(sets[CALIBRATION].astype(np.float64)), sets[stored.id_set.name]
+    outside = np.concatenate([sets[ood_set.name] for ood_set in stored.ood_sets])
+
+    def p_values(vectors: Vectors, n: int) -> NDArray[np.float64]:
+        smoothed = np.random.default_rng(n) if base_ncm in TIES else None
+        return calibration.p_values(vectors[:, :n], smoothed_generator=smoothed)
+
+    one, five, twenty = (auroc(-p_values(inside, n), -p_values(outside, n)) for n in (1, 5, 20))
+    return one, five, twenty

@@ -1,0 +1,143 @@
+"""Base score, ICAD and iDECODe from stored score vectors: AUROC and TNR over independent runs of draws.
+
+Run r with n draws is columns 20 r .. 20 r + n - 1 of the stored vectors.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idecode_core.conformal import FloatArray
+from idecode_core.conformal.calibration import Aggregate, Calibration, aggregate_scores
+from idecode_core.conformal.judge import Judgement, judge
+from idecode_core.errors import SettingError
+from idecode_core.evaluation.metrics import auroc, tnr_at_tpr
+from idecode_core.folder.scores import DRAWS_PER_RUN, ScoreSet
+
+METHODS = ("base score", "ICAD", "iDECODe")
+"""base score: one draw, its raw score. ICAD: one draw, its p-value. iDECODe: n draws, the p-value of F(V)."""
+TPR = 0.9
+
+
+def runs(score_vectors: NDArray[np.floating], n: int) -> list[FloatArray]:
+    """The independent runs of n draws: run r is columns 20 r .. 20 r + n - 1, each (N, n). Fewer columns are one run."""
+    limit = min(DRAWS_PER_RUN, score_vectors.shape[1])
+    if not 1 <= n <= limit:
+        raise SettingError(f"n must lie between 1 and {limit}, the draws of one stored run, got {n}.")
+    count = max(score_vectors.shape[1] // DRAWS_PER_RUN, 1)
+    vectors = score_vectors.astype(np.float64)
+    return [vectors[:, DRAWS_PER_RUN * r : DRAWS_PER_RUN * r + n] for r in range(count)]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number over the independent runs: its mean and its standard deviation from run to run."""
+
+    mean: float
+    spread: float
+    values: tuple[float, ...]
+
+    @staticmethod
+    def of(values: Sequence[float]) -> "Metric":
+        spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        return Metric(float(np.mean(values)), spread, tuple(float(value) for value in values))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One method against one OOD set; rates are 0 to 1."""
+
+    auroc: Metric
+    tnr: Metric  # at 90 % TPR
+
+
+def compare(known: Sequence[FloatArray], strange: Sequence[FloatArray]) -> Evaluation:
+    """AUROC and TNR from one score per point, larger = stranger: a list of runs for iD points, and one for OOD points."""
+    pairs = list(zip(known, strange, strict=False))  # a user's own sets may have fewer runs than others
+    return Evaluation(
+        Metric.of([auroc(*pair) for pair in pairs]), Metric.of([tnr_at_tpr(*pair, TPR) for pair in pairs])
+    )
+
+
+def draws(method: str, n: int) -> int:
+    """How many draws a method uses when iDECODe uses n."""
+    if method not in METHODS:
+        raise SettingError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    return n if method == "iDECODe" else 1
+
+
+def method_scores(
+    calibration: Calibration | None,
+    score_vectors: NDArray[np.floating],
+    n: int,
+    method: str = "iDECODe",
+    aggregate: str | Aggregate = "sum",
+) -> list[FloatArray]:
+    """One score per point for each run, larger = stranger: raw for the base score, -P (Eq. 5) for the others.
+
+    Without a calibration, which only a user's own scores lack, F(V) itself stands for its p-value: the order of the
+    points is the same, up to ties.
+    """
+    own_runs = runs(score_vectors, draws(method, n))
+    if calibration is None:
+        return [aggregate_scores(run, aggregate) for run in own_runs]
+    if method == "base score":
+        return [aggregate_scores(run, "sum") for run in own_runs]
+    return [-calibration.p_values(run, aggregate) for run in own_runs]
+
+
+def evaluate_sets(
+    calibration: Calibration | None,
+    id_set: ScoreSet,
+    ood_sets: Sequence[ScoreSet],
+    n: int = 5,
+    aggregate: str | Aggregate = "sum",
+    method: str = "iDECODe",
+) -> list[Evaluation]:
+    """One method on each OOD set, over the independent runs; the iD set is ranked once for all of them."""
+    known = method_scores(calibration, id_set.score_vectors, n, method, aggregate)
+    return [
+        compare(known, method_scores(calibration, ood_set.score_vectors, n, method, aggregate))
+        for ood_set in ood_sets
+    ]
+
+
+def evaluate(
+    calibration: Calibration | None,
+    id_set: ScoreSet,
+    ood_set: ScoreSet,
+    n: int = 5,
+    aggregate: str | Aggregate = "sum",
+    method: str = "iDECODe",
+) -> Evaluation:
+    """One method on one OOD set."""
+    return evaluate_sets(calibration, id_set, [ood_set], n, aggregate, method)[0]
+
+
+def judge_runs(
+    calibration: Calibration,
+    score_vectors: NDArray[np.floating],
+    n: int,
+    epsilon: float,
+    aggregate: str | Aggregate = "sum",
+) -> list[Judgement]:
+    """What Algorithm 1 says of each run."""
+    return [judge(calibration, run, epsilon=epsilon, aggregate=aggregate) for run in runs(score_vectors, n)]
+
+
+def flagged_share(
+    calibration: Calibration,
+    score_vectors: NDArray[np.floating],
+    n: int,
+    epsilon: float,
+    aggregate: str | Aggregate = "sum",
+) -> float:
+    """The share of points with P < epsilon, over all runs: false detections of an iD set, detections of an OOD set."""
+    return share_of(judge_runs(calibration, score_vectors, n, epsilon, aggregate))
+
+
+def share_of(judged: Sequence[Judgement]) -> float:
+    """The share of points that are flagged, over all runs."""
+    return float(np.mean([run.is_ood for run in judged]))

@@ -1,0 +1,148 @@
+"""One reader for npz files and one for JSON: whatever is wrong with a file becomes one sentence.
+
+Sizes that a file declares are checked before anything is unpacked, and nothing is ever unpickled.
+"""
+
+import errno
+import io
+import json
+import lzma
+import stat
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idecode_core.errors import IdecodeError
+
+MOST_BYTES = 2**28
+"""What the arrays of one file may take in memory, unless the caller says otherwise: scores of more than a million points."""
+DATASET_BYTES = 2**34
+"""The same for a dataset that a user has put there."""
+MOST_JSON_BYTES = 16 * 2**20
+# What NumPy, zipfile and json raise on damaged, cut, locked or hostile files, found by trying.
+DAMAGE = (
+    KeyError,
+    ValueError,
+    TypeError,
+    OSError,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
+    SyntaxError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    tokenize.TokenError,
+    struct.error,
+)
+
+
+def reason(error: BaseException) -> str:
+    """An error in a few words."""
+    words = getattr(error, "strerror", None) or str(error)
+    return str(words).splitlines()[0] if words else type(error).__name__
+
+
+def regular_size(path: Path) -> int:
+    """The size of a plain file; OSError for devices, pipes and folders, which may never end."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a plain file")
+    return found.st_size
+
+
+def read_at_most(path: Path, most: int) -> bytes:
+    """The bytes of a plain file, one more than `most` at the most: some files say that they are short and never end."""
+    regular_size(path)
+    with path.open("rb") as file:
+        return file.read(most + 1)
+
+
+def read_arrays(
+    source: Path | bytes,
+    names: Iterable[str] | None = None,
+    *,
+    what: str,
+    error: type[IdecodeError],
+    hint: str,
+    name: str = "",
+    most_bytes: int = MOST_BYTES,
+) -> dict[str, NDArray[Any]]:
+    """The arrays of an npz file by name; all of them, or at least those that are named.
+
+    `error` is raised with one sentence: the file (`name` where it has no path), that it is not `what`, why, and the `hint`.
+    """
+    name = name or str(source)
+    try:
+        if isinstance(source, Path):
+            regular_size(source)  # a pipe would wait for ever
+        with zipfile.ZipFile(source if isinstance(source, Path) else io.BytesIO(source)) as archive:
+            check_declared_sizes(archive, most_bytes)
+        with np.load(
+            source if isinstance(source, Path) else io.BytesIO(source), allow_pickle=False
+        ) as arrays:
+            missing = [wanted for wanted in names or () if wanted not in arrays]
+            if missing:
+                raise KeyError(f"no array is called {missing[0]}")
+            return {key: np.asarray(arrays[key]) for key in arrays.files}
+    except DAMAGE as damage:
+        words = damage.args[0] if isinstance(damage, KeyError) and damage.args else reason(damage)
+        raise error(f"{name} cannot be read as {what}: {words}. {hint}") from damage
+
+
+def declared_shape(path: Path, name: str) -> tuple[int, ...]:
+    """The shape of one array of an npz file, from its header alone; anything of DAMAGE when it cannot be read."""
+    regular_size(path)
+    with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
+        return read_header(file)[0]
+
+
+def check_declared_sizes(archive: zipfile.ZipFile, most_bytes: int) -> None:
+    """ValueError when the arrays of an npz would take more memory than allowed; reads their headers only."""
+    total = 0
+    for member in archive.infolist():
+        with archive.open(member) as file:
+            total += check_header(file, member.filename, member.file_size)
+    if total > most_bytes:
+        raise ValueError(f"it unpacks to {total:,} bytes, more than the {most_bytes:,} that are allowed")
+
+
+def check_header(file: IO[bytes], name: str, held: int) -> int:
+    """How many bytes an array declares; ValueError when that is more than the `held` ones, or when it holds objects."""
+    shape, dtype = read_header(file)
+    if dtype.hasobject:
+        raise ValueError(f"{name} holds objects, which are never loaded")
+    declared = int(dtype.itemsize)
+    for length in shape:  # Python integers: a product of int64 could wrap
+        declared *= int(length)
+    if declared > held:
+        raise ValueError(f"{name} declares {declared:,} bytes and holds {held:,}")
+    return declared
+
+
+def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type that an array declares."""
+    old = np.lib.format.read_magic(file) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    return shape, dtype
+
+
+def read_json(path: Path, *, what: str, error: type[IdecodeError], hint: str) -> Any:
+    """The value of a JSON file; `error` with one sentence when it cannot be read."""
+    try:
+        if regular_size(path) > MOST_JSON_BYTES:
+            raise ValueError(f"it has more than {MOST_JSON_BYTES // 2**20} MB")
+        return json.loads(path.read_text(encoding="utf-8"))
+    except DAMAGE as damage:
+        raise error(f"{path} cannot be read as {what}: {reason(damage)}. {hint}") from damage

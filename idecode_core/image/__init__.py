@@ -1,0 +1,1 @@
+"""Pictures: reading, preprocessing, scoring, variants, sets. `audio` has the same names."""

@@ -1,0 +1,182 @@
+"""Images in: files, bytes, PIL images or arrays -> uint8 (h, w, 3), or one clear sentence why not."""
+
+import io
+import struct
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from idecode_core.draws import Prepared
+from idecode_core.errors import InputError
+from idecode_core.files.limits import IMAGE_BYTES as MAX_BYTES
+from idecode_core.files.read import read_at_most, regular_size
+
+MAX_PIXELS = 50_000_000
+MIN_SIDE = 8
+EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".gif")
+# Only these: PIL also knows formats that start other programs (EPS). JPEG includes MPO, which many phones write.
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF")
+# What PIL's decoders raise on damaged files, found by cutting and changing bytes at random.
+DAMAGE = (
+    OSError,
+    ValueError,
+    SyntaxError,
+    TypeError,
+    LookupError,
+    EOFError,
+    OverflowError,
+    MemoryError,
+    struct.error,
+)
+
+Pixels = NDArray[np.uint8]  # (h, w, 3)
+
+
+def read_image(source: Path | str | bytes | Image.Image | NDArray[np.generic], name: str = "") -> Pixels:
+    """Decode anything that shows one picture into uint8 (h, w, 3).
+
+    Grey becomes RGB, transparency is laid on mid-grey, 16-bit is scaled, EXIF rotation is applied.
+    """
+    if isinstance(source, np.ndarray):
+        return _from_array(source, name or "the array")
+    if isinstance(source, Image.Image):
+        return _from_pil(source, name or "the image")
+    if isinstance(source, bytes):
+        data, name = source, name or "the upload"
+    else:
+        if not isinstance(source, str | Path):
+            raise InputError(
+                f"Expected an image: a path, bytes, a PIL image or an array; got {type(source).__name__}."
+            )
+        path = Path(source)
+        name = name or path.name
+        try:
+            size = regular_size(path)
+            data = read_at_most(path, MAX_BYTES) if size <= MAX_BYTES else b""
+        except (OSError, ValueError) as error:  # ValueError: a path with a null character
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{name}: could not be opened ({reason}); expected an image file.") from error
+        if size > MAX_BYTES:
+            raise InputError(_too_many_bytes(name, size))
+    if len(data) > MAX_BYTES:
+        raise InputError(_too_many_bytes(name, len(data)))
+    if not data:
+        raise InputError(f"{name}: is empty; expected an image file. Export or copy it again.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # we have our own limit
+            image = Image.open(io.BytesIO(data), formats=FORMATS)
+    except Image.DecompressionBombError:
+        raise InputError(
+            f"{name}: has more than {MAX_PIXELS // 10**6} megapixels; make it smaller."
+        ) from None
+    except DAMAGE:
+        raise InputError(
+            f"{name}: is not an image that can be read; expected PNG, JPEG, WebP, BMP, TIFF or GIF. Check the file."
+        ) from None
+    return _from_pil(image, name)
+
+
+def _too_many_bytes(name: str, size: int) -> str:
+    return f"{name}: has {size / 2**20:.0f} MB; expected at most {MAX_BYTES // 2**20} MB. Make it smaller."
+
+
+def _check_size(width: int, height: int, name: str) -> None:
+    if width * height > MAX_PIXELS:
+        raise InputError(
+            f"{name}: has {width * height / 1e6:.0f} megapixels ({width} x {height}); expected at most "
+            f"{MAX_PIXELS // 10**6}. Make it smaller."
+        )
+    if min(width, height) < MIN_SIDE:
+        raise InputError(
+            f"{name}: is {width} x {height} pixels; expected at least {MIN_SIDE} x {MIN_SIDE}. Use a larger image."
+        )
+
+
+def _from_pil(image: Image.Image, name: str) -> Pixels:
+    _check_size(*image.size, name)
+    try:
+        if image.format != "MPO" and _has_more_frames(image):
+            # An MPO's other frames are previews or depth of the same picture.
+            raise InputError(
+                f"{name}: is animated or has several pages; expected one still image. Save a single frame."
+            )
+        image = ImageOps.exif_transpose(image)
+        if image.mode.startswith("I") or image.mode == "F":
+            return _from_array(np.asarray(image), name)
+        if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+            image = image.convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", image.size, (128, 128, 128, 255)), image)
+        return np.asarray(image.convert("RGB"))
+    except InputError:
+        raise
+    except (*DAMAGE, Image.DecompressionBombError) as error:
+        raise InputError(
+            f"{name}: is damaged or cut off ({error}); expected a complete image. Export or copy it again."
+        ) from None
+
+
+def _has_more_frames(image: Image.Image) -> bool:
+    """Whether there is a second frame. Counting them all takes minutes for a TIFF that claims many."""
+    try:
+        image.seek(1)
+    except (EOFError, ValueError, OSError, AttributeError):
+        return False
+    return True
+
+
+def _from_array(array: NDArray[np.generic], name: str) -> Pixels:
+    if array.ndim == 2:
+        array = array[..., None]
+    if array.ndim != 3 or array.shape[2] not in (1, 3, 4):
+        raise InputError(
+            f"{name}: has shape {array.shape}; expected (height, width), (height, width, 3) or (height, width, 4)."
+        )
+    _check_size(array.shape[1], array.shape[0], name)
+    scaled: NDArray[np.uint8]
+    if array.dtype == np.uint8:
+        scaled = array.astype(np.uint8, copy=False)
+    elif np.issubdtype(array.dtype, np.integer):  # 16-bit pictures arrive as uint16 or as PIL's int32
+        whole = array.astype(np.int64)
+        if whole.min() < 0 or whole.max() > 65535:
+            raise InputError(f"{name}: has values from {whole.min()} to {whole.max()}; expected 0 to 65535.")
+        scaled = np.round(whole / 257).astype(np.uint8)
+    elif np.issubdtype(array.dtype, np.floating):
+        shares = array.astype(np.float64)
+        if not np.isfinite(shares).all() or shares.min() < 0 or shares.max() > 1:
+            raise InputError(
+                f"{name}: is a float image; expected finite values between 0 and 1. Scale it first."
+            )
+        scaled = np.round(shares * 255).astype(np.uint8)
+    else:
+        raise InputError(f"{name}: has type {array.dtype}; expected uint8, uint16 or floats in [0, 1].")
+    if scaled.shape[2] == 4:
+        return _from_pil(Image.fromarray(np.ascontiguousarray(scaled), "RGBA"), name)
+    return np.ascontiguousarray(np.broadcast_to(scaled, (*scaled.shape[:2], 3)))
+
+
+def decode(samples: Any) -> Iterator[Any]:
+    """Every accepted form of samples, one decoded image after the other; prepared samples pass through."""
+    if isinstance(samples, str | Path | bytes | Image.Image | Prepared) or (
+        isinstance(samples, np.ndarray) and samples.ndim < 4
+    ):
+        samples = [samples]
+    if not isinstance(samples, Iterable):
+        raise InputError(
+            f"Expected images: an array (N, H, W, 3), a list of paths, PIL images or arrays, or an iterable of "
+            f"batches; got {type(samples).__name__}."
+        )
+    for sample in samples:
+        if isinstance(sample, Prepared):
+            yield sample
+        elif isinstance(sample, np.ndarray) and sample.ndim == 4:
+            yield from (read_image(image) for image in sample)
+        elif isinstance(sample, list | tuple):
+            yield from decode(sample)
+        else:
+            yield read_image(sample)

@@ -1,0 +1,213 @@
+"""From pictures to score vectors V (Eq. 4): the Scorer for images.
+
+x is encoded once where it is needed at all; the n transformed versions of many points go through the network together,
+in inference mode. Where G is finite (84 integer angles, App. C.1.4) and more variants are drawn than there are, each is
+scored once and looked up.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from idecode_core.draws import Prepared, content_key
+from idecode_core.errors import SettingError
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.read import Pixels, decode
+from idecode_core.image.variants import image_variants
+from idecode_core.models import Equivariant, ModelConfig, blank_model
+from idecode_core.models.restore import with_weights
+from idecode_core.ncm import BASE_NCMS
+from idecode_core.scorer import (
+    VARIANTS_PER_BATCH,
+    Inspected,
+    Progress,
+    Samples,
+    Scored,
+    Settings,
+    Term,
+    Vectors,
+    check_n,
+    chunks,
+    in_one_pass,
+    prepared,
+)
+from idecode_core.transforms import Rotations, TransformSet, build_transforms, transform_settings
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """What M says of m variants of each point of a batch."""
+
+    prediction: Tensor  # (batch, m, outputs): M(g(x))
+    reference: Tensor | None  # (batch, outputs): M(x), where the base NCM asks for it
+    target: Tensor  # (batch, m, ...): what a model that predicts g should answer
+    features: Tensor  # (batch, m, d): M's features of g(x)
+
+    def scores(self, base_ncm: str) -> Tensor:
+        """A(X_tr, x; g) (Eq. 2): (batch, m)."""
+        return BASE_NCMS[base_ncm](self.prediction, self.reference, self.target, self.features)
+
+    def terms(self, base_ncm: str) -> dict[str, Tensor]:
+        """Its summands, each (batch, m)."""
+        return BASE_NCMS[base_ncm].terms(self.prediction, self.reference, self.target, self.features)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageScorer:
+    """M, G and the base NCM for images, with the preprocessing that belongs to them."""
+
+    kind: ClassVar[str] = "image"
+    modality: ClassVar[str] = "image"
+
+    model: Equivariant
+    transforms: TransformSet
+    base_ncm: str
+    preprocessing: Preprocessing
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    classes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.base_ncm not in BASE_NCMS:
+            raise SettingError(
+                f"No base NCM is called {self.base_ncm!r}; expected one of {', '.join(BASE_NCMS)}."
+            )
+        self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+
+    def decode(self, samples: Samples) -> Iterator[Any]:
+        return decode(samples)
+
+    def prepare(self, decoded: Pixels, seed: int) -> Prepared:
+        return Prepared(content_key(decoded, seed), seed, self.preprocessing(decoded))
+
+    def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
+        return self.score_under([self.base_ncm], samples, n=n, seed=seed, progress=progress)[self.base_ncm]
+
+    def score_under(
+        self,
+        base_ncms: Sequence[str],
+        samples: Samples,
+        *,
+        n: int,
+        seed: int,
+        progress: Progress | None = None,
+    ) -> dict[str, Scored]:
+        """Scores under several base NCMs that read the same predictions, from one pass."""
+        check_n(n)
+        return in_one_pass(self._batches(base_ncms, samples, n, seed), progress, "image")
+
+    def _batches(
+        self, base_ncms: Sequence[str], samples: Samples, n: int, seed: int
+    ) -> Iterator[tuple[dict[str, Vectors], Tensor]]:
+        drawn_per_point = n * self.transforms.variants
+        table = self.transforms.all_angles() if isinstance(self.transforms, Rotations) else None
+        if table is not None and len(table) >= drawn_per_point:
+            table = None  # fewer draws than angles: nothing to look up
+        shown_per_point = drawn_per_point if table is None else len(table)
+        for chunk in chunks(prepared(self, samples, seed), max(1, VARIANTS_PER_BATCH // shown_per_point)):
+            drawn = self.transforms.sample(
+                np.stack([point.key for point in chunk]), n
+            )  # (batch, n * variants, ...)
+            shown = drawn if table is None else table.expand(len(chunk), -1)  # (batch, m, ...)
+            with torch.inference_mode():
+                predicted = self.predict(self.tensor(chunk), shown, base_ncms)
+                scores = {name: predicted.scores(name).cpu().double().numpy() for name in base_ncms}
+            if table is not None:
+                assert isinstance(self.transforms, Rotations)
+                places = self.transforms.places(drawn).numpy()
+                scores = {name: np.take_along_axis(found, places, axis=1) for name, found in scores.items()}
+            yield (
+                {name: found.reshape(len(chunk), n, -1).mean(axis=2) for name, found in scores.items()},
+                drawn,
+            )
+
+    def tensor(self, points: Sequence[Prepared]) -> Tensor:
+        """Prepared samples -> floats in [0, 1] on the device: (batch, 3, size, size)."""
+        stack = np.stack([point.x for point in points])
+        return torch.from_numpy(stack).to(self.device).permute(0, 3, 1, 2).float() / 255
+
+    def predict(self, x: Tensor, parameters: Tensor, base_ncms: Sequence[str] | None = None) -> Predicted:
+        """M on the variants of x (batch, 3, h, w) that the drawn parameters (batch, m, ...) make."""
+        return self.predict_variants(x, self.transforms.apply(x, parameters), parameters, base_ncms)
+
+    def predict_variants(
+        self, x: Tensor, gx: Tensor, parameters: Tensor, base_ncms: Sequence[str] | None = None
+    ) -> Predicted:
+        """M on g(x) (batch, m, 3, h, w), and once on x where the model or a base NCM asks for it."""
+        z = reference = None
+        against_x = any(BASE_NCMS[name].against == "x" for name in base_ncms or [self.base_ncm])
+        if self.model.config.pair or against_x:
+            z = self.model.encode(x)  # once, for all m variants
+            reference = self.model.decode(z, z[:, None])[:, 0]
+        pieces = [self.model.encode(piece) for piece in gx.flatten(0, 1).split(VARIANTS_PER_BATCH)]
+        z_g = torch.cat(pieces).unflatten(0, gx.shape[:2])  # (batch, m, d)
+        return Predicted(self.model.decode(z, z_g), reference, self.transforms.target(parameters), z_g)
+
+    def logits(self, samples: Samples) -> Tensor:
+        """M(x) of each image, without transforms: (N, outputs). What a classifier says."""
+        points = prepared(self, samples, seed=0)
+        with torch.inference_mode():
+            rows = [
+                self.model.decode(None, self.model.encode(self.tensor(chunk))[:, None])[:, 0].cpu()
+                for chunk in chunks(points, VARIANTS_PER_BATCH // 2)
+            ]
+        return torch.cat(rows)
+
+    def inspect(self, sample: Any, *, n: int, seed: int) -> Inspected:
+        check_n(n)
+        (point,) = prepared(self, sample, seed)
+        drawn = self.transforms.sample(point.key[None], n)  # (1, m, ...)
+        x = self.tensor([point])
+        with torch.inference_mode():
+            gx = self.transforms.apply(x, drawn)
+            predicted = self.predict_variants(x, gx, drawn)
+            scores = predicted.scores(self.base_ncm).cpu().double().numpy()  # (1, m)
+            terms = {
+                name: part.cpu().double().numpy() for name, part in predicted.terms(self.base_ncm).items()
+            }
+        per_draw = {name: part.reshape(n, -1).mean(axis=1) for name, part in terms.items()}  # each (n,)
+        return Inspected(
+            scores.reshape(1, n, -1).mean(axis=2)[0],
+            image_variants(
+                self.transforms, self.classes, gx[0], drawn[0], predicted.prediction[0], scores[0]
+            ),
+            tuple(tuple(Term(name, float(part[i])) for name, part in per_draw.items()) for i in range(n)),
+        )
+
+    def describe(self, parameters: Tensor) -> list[str]:
+        return self.transforms.describe(parameters)
+
+    def settings(self) -> Settings:
+        return {
+            "kind": self.kind,
+            "model": asdict(self.model.config),
+            "transforms": transform_settings(self.transforms),
+            "base_ncm": self.base_ncm,
+            "preprocessing": asdict(self.preprocessing),
+            "classes": list(self.classes),
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        return self.model.state_dict()
+
+    @classmethod
+    def build(
+        cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+    ) -> "ImageScorer":
+        arguments: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in settings["model"].items()
+        }
+        config = ModelConfig(**arguments)
+        model = with_weights(lambda: blank_model(config), tensors)
+        return cls(
+            model,
+            build_transforms(settings["transforms"]),
+            settings["base_ncm"],
+            Preprocessing(**settings["preprocessing"]),
+            device,
+            tuple(settings["classes"]),
+        )

@@ -1,0 +1,31 @@
+"""The transformed versions of a picture, for display: what was applied, what M said, how strange it was."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from idecode_core.scorer import Variant
+from idecode_core.transforms import TransformSet
+from idecode_core.transforms.base import most_likely
+
+
+def image_variants(
+    transforms: TransformSet,
+    classes: Sequence[str],
+    gx: Tensor,
+    parameters: Tensor,
+    prediction: Tensor,
+    scores: NDArray[np.float64],
+) -> tuple[Variant, ...]:
+    """One point's variants: gx (m, 3, h, w), parameters (m, ...), prediction (m, outputs), scores (m,)."""
+    images = (gx.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
+    said = prediction.cpu()
+    answers = most_likely(said, classes) if classes else transforms.answers(said)
+    return tuple(
+        Variant(image, applied, predicted, float(score), index // transforms.variants)
+        for index, (image, applied, predicted, score) in enumerate(
+            zip(images, transforms.describe(parameters), answers, scores, strict=True)
+        )
+    )

@@ -1,0 +1,103 @@
+"""Marks that many figures share: epsilon, a threshold, the height of uniform p-values, bands."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+from numpy.typing import ArrayLike
+
+from idecode_core.conformal import FloatArray
+from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded
+
+Trace = dict[str, Any]
+
+
+def mark_level(figure: go.Figure, y: float, text: str, *, dash: str = "solid", on_left: bool = False) -> None:
+    """A horizontal line at a limit, with its name."""
+    figure.add_hline(
+        y=y,
+        line={"color": THRESHOLD, "width": 2, "dash": dash},
+        annotation={"text": text, "font": {"color": THRESHOLD, "size": 13}, "xshift": 4 if on_left else 0},
+        annotation_position="top left" if on_left else "top right",
+    )
+
+
+def mark_epsilon(figure: go.Figure, epsilon: float, **where: Any) -> None:
+    """A horizontal line at epsilon, for figures with p-values on the vertical axis."""
+    mark_level(figure, epsilon, f"ε = {epsilon:g}", **where)
+
+
+def mark_threshold(figure: go.Figure, x: float, text: str, on_left: bool = False) -> None:
+    """A vertical line at a threshold."""
+    shift = -4 if on_left else 4
+    figure.add_vline(
+        x=x,
+        line={"color": THRESHOLD, "width": 2},
+        annotation={"text": text, "font": {"color": THRESHOLD, "size": 13}, "xshift": shift},
+        annotation_position="top left" if on_left else "top right",
+    )
+
+
+def mark_uniform(figure: go.Figure, height: float) -> None:
+    """A dashed line at the height that all bars have when p-values are uniform."""
+    figure.add_hline(y=height, line={"color": CALIBRATION, "width": 2, "dash": "dash"})
+
+
+def without_legend(figure: go.Figure) -> go.Figure:
+    """For figures that say what is what beside the marks or in their caption."""
+    return figure.update_layout(showlegend=False, margin_t=14)
+
+
+def threshold_line(
+    *, x: float | None = None, y: float | None = None, dash: str = "solid", width: float = 2, axis: str = ""
+) -> dict[str, Any]:
+    """A line in the threshold's colour across the whole plot, at x or at y; `axis` is "2" for a second column."""
+    across = {"type": "line", "line": {"color": THRESHOLD, "dash": dash, "width": width}}
+    if y is not None:
+        return {**across, "xref": f"x{axis} domain", "x0": 0, "x1": 1, "y0": y, "y1": y}
+    return {**across, "xref": f"x{axis}", "yref": f"y{axis} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
+
+
+def band(x: ArrayLike, low: ArrayLike, high: ArrayLike, fillcolor: str, **named: Any) -> go.Scatter:
+    """The area between two curves: along the upper one, and back along the lower one."""
+    there, under, over = (list(map(float, values)) for values in (x, low, high))  # type: ignore[arg-type]
+    return go.Scatter(
+        x=there + there[::-1],
+        y=over + under[::-1],
+        fill="toself",
+        fillcolor=fillcolor,
+        line={"width": 0},
+        hoverinfo="skip",
+        **named,
+    )
+
+
+def calibration_band(ends: Sequence[float], heights: FloatArray, name: str, median: str) -> list[Trace]:
+    """The middle 90 % of the calibration set from one end to the other: `heights` are its 5, 50 and 95 % quantiles."""
+    low, middle, high = heights.tolist()
+    line = {"type": "scatter", "x": list(ends), "mode": "lines", "hoverinfo": "skip"}
+    edge = {**line, "line": {"width": 0}}
+    return [
+        {**edge, "y": [high, high], "showlegend": False},
+        {**edge, "y": [low, low], "fill": "tonexty", "fillcolor": faded(CALIBRATION, 0.22), "name": name},
+        {**line, "y": [middle, middle], "line": {"color": CALIBRATION, "width": 1.5}, "name": median},
+    ]
+
+
+def newcomer(
+    x: Sequence[float], y: Sequence[float], hover: str, *, flagged: bool, at: str, **marker: Any
+) -> Trace:
+    """The point that is judged, in the colour of its verdict, with its name `at` one side of it."""
+    colour = OOD if flagged else ID
+    return {
+        "type": "scatter",
+        "x": x,
+        "y": y,
+        "mode": "markers+text",
+        "name": "newcomer",
+        "text": ["  newcomer  "],
+        "textposition": at,
+        "textfont": {"color": colour, "size": 14},
+        "marker": {"size": 15, "color": colour, **marker},
+        "hovertemplate": f"newcomer{hover}<extra></extra>",
+    }

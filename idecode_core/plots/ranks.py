@@ -1,0 +1,121 @@
+"""From scores to p-values, drawn: a newcomer's rank on a line, the staircase of Eq. 5, how often each p-value comes up."""
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import ArrayLike
+
+from idecode_core import conformal
+from idecode_core.conformal import FloatArray
+from idecode_core.plots.marks import mark_epsilon, mark_threshold, mark_uniform, newcomer, without_legend
+from idecode_core.plots.style import CALIBRATION, ID, OOD, finish
+
+
+def rank_line(
+    scores: ArrayLike,
+    test_score: float,
+    *,
+    x_title: str,
+    flagged: bool = False,
+    threshold: float | None = None,
+    angles: ArrayLike | None = None,
+    test_angle: float = 0.0,
+) -> go.Figure:
+    """Calibration scores as dots on a line, the newcomer among them; those at least as strange stand out.
+
+    With `angles` (degrees, clockwise from up) each dot is an arrow.
+    """
+    unordered = conformal.checked_scores(scores, "scores")
+    order = np.argsort(unordered, kind="stable")
+    s = unordered[order]
+    turned = np.zeros(s.size) if angles is None else np.asarray(angles, dtype=np.float64)[order]
+    heights = _stacked(s, width=max(float(s.max()), test_score, 1e-9) / 32)
+    symbol, size = ("circle", 13) if angles is None else ("arrow", 24)
+    figure = go.Figure()
+    for name, here, opacity in (
+        ("less strange than the newcomer", s < test_score, 0.45),
+        ("at least as strange", s >= test_score, 1.0),
+    ):
+        figure.add_scatter(
+            x=s[here],
+            y=heights[here],
+            mode="markers",
+            name=name,
+            marker={
+                "symbol": symbol,
+                "size": size,
+                "color": CALIBRATION,
+                "opacity": opacity,
+                "angle": turned[here],
+            },
+            hovertemplate="calibration point: %{x:.1f}<extra></extra>",
+        )
+    right = max(float(s[-1]), test_score)
+    at = "middle left" if test_score > 0.8 * right else "middle right"
+    marker = {"symbol": symbol, "size": size + 9, "angle": test_angle}
+    figure.add_trace(newcomer([test_score], [0.0], ": %{x:.1f}", flagged=flagged, at=at, **marker))
+    figure.add_vline(x=test_score, line={"color": OOD if flagged else ID, "width": 1, "dash": "dot"})
+    if threshold is not None and np.isfinite(threshold):
+        mark_threshold(figure, threshold, "flagged beyond", on_left=threshold > 0.6 * right)
+    finish(figure, x_title, "calibration points", height=270)
+    without_legend(figure)
+    figure.update_yaxes(range=[-1.0, max(4.0, heights.max() + 0.8)], showticklabels=False, showgrid=False)
+    return figure
+
+
+def staircase(
+    scores: ArrayLike, test_score: float, *, x_title: str, epsilon: float | None = None
+) -> go.Figure:
+    """The p-value (Eq. 5) of every score that a newcomer could have, and of the one it has."""
+    s = np.sort(conformal.checked_scores(scores, "scores"))
+    low, high = min(0.0, float(s[0]), test_score), max(float(s[-1]), test_score) * 1.06 + 1e-9
+    corners = np.concatenate([[low], s, [high]])
+    p = float(conformal.p_values(s, [test_score])[0])
+    flagged = epsilon is not None and p < epsilon
+    figure = go.Figure()
+    figure.add_scatter(
+        x=corners,
+        y=conformal.p_values(s, corners),
+        line={"color": CALIBRATION, "width": 2, "shape": "vh"},
+        mode="lines",
+        name="p-value of a newcomer with this score",
+        hovertemplate="score %{x:.1f}: p = %{y:.3f}<extra></extra>",
+    )
+    at = "top left" if test_score > 0.8 * high else "top right"
+    figure.add_trace(newcomer([test_score], [p], ": p = %{y:.3f}", flagged=flagged, at=at))
+    if epsilon is not None:
+        mark_epsilon(figure, epsilon)
+    finish(figure, x_title, "p-value", height=290)
+    without_legend(figure)
+    figure.update_yaxes(range=[0, 1.05])
+    return figure
+
+
+def p_value_bars(p_values: ArrayLike, *, k: int, epsilon: float) -> go.Figure:
+    """How often each of the k+1 possible p-values came up; those below epsilon are false alarms."""
+    p = conformal.checked_p_values(p_values)
+    levels = np.arange(1, k + 2) / (k + 1)
+    share = np.bincount(np.rint(p * (k + 1)).astype(np.int64), minlength=k + 2)[1:] / p.size
+    figure = go.Figure()
+    for name, here, colour in (("flagged", levels < epsilon, OOD), ("not flagged", levels >= epsilon, ID)):
+        figure.add_bar(
+            x=levels[here],
+            y=share[here],
+            name=name,
+            marker_color=colour,
+            width=0.8 / (k + 1),
+            hovertemplate="p = %{x:.3g}: %{y:.1%} of the rounds<extra></extra>",
+        )
+    mark_uniform(figure, 1 / (k + 1))
+    finish(figure, "p-value of the newcomer", "share of rounds", height=270)
+    figure.update_xaxes(range=[0, 1 + 1 / (k + 1)])
+    figure.update_yaxes(tickformat=".0%", rangemode="tozero")
+    return figure
+
+
+def _stacked(sorted_values: FloatArray, width: float) -> FloatArray:
+    """Heights 1, 2, ... for dots of a line that would lie on each other."""
+    heights = np.ones(sorted_values.size)
+    for i in range(1, sorted_values.size):
+        taken = set(heights[:i][sorted_values[i] - sorted_values[:i] < width])
+        heights[i] = next(h for h in range(1, sorted_values.size + 1) if h not in taken)
+    return heights

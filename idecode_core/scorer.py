@@ -1,0 +1,177 @@
+"""The one extension point: a scorer turns samples into score vectors V (Eq. 4) and knows how to be saved.
+
+iDECODe for pictures and for sounds, a merged detector, a rival, a user's network: all are scorers, and whatever scores
+can be calibrated. A new kind is one file with a class that has these methods, and one line in SCORERS.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import islice
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from idecode_core.draws import Prepared
+from idecode_core.errors import CheckpointError, InputError, SettingError
+
+VARIANTS_PER_BATCH = 512  # transformed inputs that go through a network at once
+Progress = Callable[[int], None]
+"""Called with the number of points scored so far."""
+Samples = Any
+"""What a scorer takes: decoded inputs, files, `Prepared` samples, or an iterable of any of them."""
+Settings = dict[str, Any]
+"""A scorer without its tensors, ready for JSON."""
+Vectors = NDArray[np.float64]
+T = TypeVar("T")
+
+SCORERS = {
+    "image": "idecode_core.image.scorer:ImageScorer",
+    "audio": "idecode_core.audio.scorer:AudioScorer",
+    "merged": "idecode_core.merged:MergedScorer",
+    "own": "idecode_core.around:OwnScorer",
+}
+"""Kind in config.json -> the class that it is rebuilt by. Loaded on first use."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Score vectors of a batch and the transforms that were drawn for them."""
+
+    score_vectors: Vectors  # (batch, n)
+    parameters: tuple[Tensor, ...]  # per point: the parameters of its draws
+
+
+@dataclass(frozen=True)
+class Term:
+    """One summand of a draw's score, in words a newcomer understands."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """One transformed input, for display."""
+
+    image: NDArray[np.uint8]  # (h, w, 3); for sound a picture of the spectrogram
+    applied: str
+    predicted: str
+    score: float
+    draw: int  # which of the n draws it belongs to
+    member: str = ""
+    """Of a merged detector: which member saw it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inspected:
+    """One sample in full, from the one pass that scores it."""
+
+    score_vector: Vectors  # (n,): what `score` gives for this sample
+    variants: tuple[Variant, ...]
+    terms: tuple[tuple[Term, ...], ...]
+    """Per draw: the summands of its score."""
+
+
+class Scorer(Protocol):
+    """What a Detector needs of the part that turns samples into score vectors."""
+
+    kind: ClassVar[str]
+    """The scorer's name in SCORERS."""
+
+    @property
+    def modality(self) -> str:
+        """ "image" or "audio"."""
+        ...
+
+    def decode(self, samples: Samples) -> Iterator[Any]:
+        """Every accepted form of samples, one decoded input after the other; prepared ones pass through."""
+        ...
+
+    def prepare(self, decoded: Any, seed: int) -> Prepared:
+        """The key and the model's input of one decoded sample."""
+        ...
+
+    def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
+        """Draw n transforms for each point and score them."""
+        ...
+
+    def inspect(self, sample: Any, *, n: int, seed: int) -> Inspected:
+        """One sample's score vector, its variants and the terms of each draw, all from one pass."""
+        ...
+
+    def describe(self, parameters: Tensor) -> list[str]:
+        """One point's draws in words."""
+        ...
+
+    def settings(self) -> Settings:
+        """Everything but the tensors, ready for JSON; "kind" among them."""
+        ...
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Weights and whatever else must be stored to score alike."""
+        ...
+
+    @classmethod
+    def build(
+        cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+    ) -> "Scorer":
+        """The inverse of `settings` and `tensors`."""
+        ...
+
+
+def build_scorer(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device, **given: Any
+) -> Scorer:
+    """A scorer from what it wrote of itself, and what it cannot write (`given`): a user's own network."""
+    if settings["kind"] not in SCORERS:
+        raise CheckpointError(
+            f"Unknown kind of scorer {settings['kind']!r} in config.json: expected one of {', '.join(SCORERS)}. "
+            "Update this program."
+        )
+    module, name = SCORERS[settings["kind"]].split(":")
+    scorer: Scorer = getattr(import_module(module), name).build(settings, tensors, device, **given)
+    return scorer
+
+
+def prepared(scorer: Scorer, samples: Samples, seed: int) -> Iterator[Prepared]:
+    """Each sample decoded once and prepared at once, so that no two decoded inputs are held together."""
+    for item in scorer.decode(samples):
+        if not isinstance(item, Prepared):
+            item = scorer.prepare(item, seed)
+        elif item.seed != seed:
+            raise SettingError(
+                f"A sample was prepared for seed {item.seed} and is to be scored with seed {seed}; prepare it again."
+            )
+        yield item
+
+
+def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def check_n(n: int) -> None:
+    if n < 1:
+        raise SettingError(f"n must be at least 1, the number of transforms drawn for each point, got {n}.")
+
+
+def in_one_pass(
+    batches: Iterable[tuple[Mapping[str, Vectors], Iterable[Tensor]]], progress: Progress | None, noun: str
+) -> dict[str, Scored]:
+    """Batches of (score vectors by base NCM, drawn parameters) -> all points together, by base NCM."""
+    found: dict[str, list[Vectors]] = {}
+    parameters: list[Tensor] = []
+    for vectors, drawn in batches:
+        for name, part in vectors.items():
+            found.setdefault(name, []).append(part)
+        parameters.extend(drawn)
+        if progress is not None:
+            progress(len(parameters))
+    if not parameters:
+        raise InputError(f"Expected at least one {noun}, got none; add files or check the folder.")
+    return {name: Scored(np.concatenate(parts), tuple(parameters)) for name, parts in found.items()}

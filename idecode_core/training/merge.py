@@ -1,0 +1,159 @@
+"""Build a merged detector from trained ones, so that Theorem 1 holds for it.
+
+References (the points that members' scores are ranked among) are the validation part, which is neither calibration
+nor test; sounds have none, and their proper training set takes its place. The merged scores are calibrated on the
+members' held-out points, so members must have the same split of the same data.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idecode_core.conformal.calibration import Calibration
+from idecode_core.detector import Detector
+from idecode_core.errors import CheckpointError, SettingError
+from idecode_core.folder.detector import load_detector
+from idecode_core.folder.settings import find_detector
+from idecode_core.folder.training_record import Split, TrainingRecord, read_split, read_training, same_split
+from idecode_core.merged import MergedScorer
+from idecode_core.ncm import BASE_NCMS
+from idecode_core.scorer import Progress, Scorer
+from idecode_core.training.finish import N_MAX
+from idecode_core.training.parts import load_parts
+from idecode_core.training.recipes import get_recipe
+
+REFERENCE_DRAWS = 10
+Vectors = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A trained detector's folder, the base NCM to read its model with ("" for its own), and its weight in the sum."""
+
+    folder: Path
+    base_ncm: str
+    weight: float
+
+    @staticmethod
+    def parse(text: str, weight: float = 1.0) -> "Member":
+        """ "cifar10-invariance@label_cross_entropy", by name or folder; without "@" the detector's own base NCM."""
+        folder, _, base_ncm = text.partition("@")
+        if base_ncm and base_ncm not in BASE_NCMS:
+            raise SettingError(f"No base NCM is called {base_ncm!r}; expected one of {', '.join(BASE_NCMS)}.")
+        return Member(find_detector(folder), base_ncm, weight)
+
+    @property
+    def name(self) -> str:
+        return f"{self.folder.name}@{self.base_ncm}" if self.base_ncm else self.folder.name
+
+    def scorer(self, detector: Detector | None = None) -> Scorer:
+        """The detector's scorer, under the member's base NCM."""
+        scorer: Any = (detector or load_detector(self.folder)).scorer
+        if not self.base_ncm:
+            return scorer  # type: ignore[no-any-return]
+        if not hasattr(scorer, "base_ncm"):
+            raise SettingError(
+                f"{self.folder} scores without a base NCM, so {self.base_ncm!r} cannot be chosen for it: leave out "
+                f"@{self.base_ncm}."
+            )
+        return replace(scorer, base_ncm=self.base_ncm)  # type: ignore[no-any-return]
+
+
+def training_of(folder: Path) -> TrainingRecord:
+    """How a member was trained; without that nobody knows which points are new to its model."""
+    record = read_training(folder)
+    if record is None or not (folder / "split.npz").is_file():
+        raise CheckpointError(
+            f"{folder} cannot be merged: expected training.json and split.npz, which say which points its model has not "
+            f"seen. Only detectors that `train` has written have them; train the members with one dataset and seed."
+        )
+    return record
+
+
+def shared_split(folders: Sequence[Path]) -> Split:
+    """The one split of all members; a point that one of them was fitted to must not calibrate the merged detector."""
+    records, splits = [training_of(folder) for folder in folders], [read_split(folder) for folder in folders]
+    data = [
+        (record.dataset, record.settings.get("part"), record.settings.get("classes")) for record in records
+    ]
+    for folder, own, split in zip(folders, data, splits, strict=True):
+        if own != data[0] or not same_split(split, splits[0]):
+            raise CheckpointError(
+                f"{folders[0]} and {folder} were trained on different splits, so no points are held out from both: "
+                "train both with the same dataset and seed."
+            )
+    return splits[0]
+
+
+def member_parts(folders: Sequence[Path], data_root: Path | str | None = None) -> tuple[Any, Any]:
+    """Reference points and calibration points of members that share a split."""
+    split = shared_split(folders)
+    recipe = get_recipe(training_of(folders[0]).recipe)
+    parts = load_parts(recipe, data_root)
+    if not same_split(parts.split, split):
+        raise CheckpointError(
+            f"{folders[0]} was trained on another version of {recipe.dataset}: expected {split.points} points in its "
+            f"split, got {parts.split.points}. Use the data that it was trained on."
+        )
+    return parts.validation if len(parts.validation) else parts.training, parts.calibration
+
+
+def score_members(
+    scorers: Sequence[Any], samples: Any, *, n: int, seed: int, progress: Progress | None
+) -> list[Vectors]:
+    """Score vectors (N, n) of scorers that differ in their base NCM only, from one pass where they can."""
+    if hasattr(scorers[0], "score_under"):
+        ncms = [scorer.base_ncm for scorer in scorers]
+        found = scorers[0].score_under(list(dict.fromkeys(ncms)), samples, n=n, seed=seed, progress=progress)
+        return [found[ncm].score_vectors for ncm in ncms]
+    return [s.score(samples, n=n, seed=seed, progress=progress).score_vectors for s in scorers]
+
+
+def build_merged(
+    members: Sequence[Member],
+    *,
+    data_root: Path | str | None = None,
+    name: str = "merged",
+    seed: int = 0,
+    n_max: int = N_MAX,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Detector:
+    """Score references and calibration points with every member, merge, calibrate.
+
+    Members that share a folder share one pass through its model. `progress` gets (member, points done, points).
+    """
+    if not members:
+        raise SettingError("A merged detector needs at least one member, got none.")
+    folders = list(dict.fromkeys(member.folder for member in members))
+    detectors = {folder: load_detector(folder) for folder in folders}
+    references, calibration = member_parts(folders, data_root)
+    scorers = [member.scorer(detectors[member.folder]) for member in members]
+
+    def scored(part: Any, n: int) -> list[Vectors]:
+        """Score vectors of a part by member."""
+        found: dict[int, Vectors] = {}
+        for folder in folders:
+            places = [i for i, member in enumerate(members) if member.folder == folder]
+            report = None if progress is None else _reporter(progress, folder.name, len(part))
+            own = score_members([scorers[i] for i in places], part.samples, n=n, seed=seed, progress=report)
+            found |= dict(zip(places, own, strict=True))
+        return [found[i] for i in range(len(members))]
+
+    merged = MergedScorer(
+        tuple(scorers),
+        tuple(member.name for member in members),
+        tuple(scored(references, REFERENCE_DRAWS)),
+        tuple(member.weight for member in members),
+    )
+    merged_vectors = merged.merge(scored(calibration, n_max))
+    first, *others = detectors.values()
+    dataset = first.dataset if all(other.dataset == first.dataset for other in others) else ""
+    return Detector(name, merged, Calibration(merged_vectors, seed), first.summary, dataset)
+
+
+def _reporter(progress: Callable[[str, int, int], None], name: str, total: int) -> Progress:
+    return lambda done: progress(name, done, total)

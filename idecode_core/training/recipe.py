@@ -1,0 +1,109 @@
+"""What a recipe is: everything that determines a trained detector, as frozen dataclasses."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from idecode_core.audio.features import LogMel
+from idecode_core.models import ModelConfig
+from idecode_core.transforms import TransformSet, transform_settings
+
+PART_OF = {"fashionmini": "fashion"}
+"""Training sets that are a part of another dataset: what is in-distribution is the whole."""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """What M sees and learns, where it sees pictures."""
+
+    modality: ClassVar[str] = "image"
+
+    model: ModelConfig
+    task: Literal["transform_class", "transform_parameters", "label"]
+    """What M learns: the class of g, the parameters of g (Gaussian NLL), or the label (augmented by G)."""
+    classes: tuple[int, ...] = ()
+    """Train on these classes only (one-class detection); empty for all."""
+    size: int = 32
+    grey: bool = False
+    flip: bool = True
+    crop: int = 0
+    """Shift by up to this many pixels (reflecting the border) before g is applied."""
+    transformed: float = 1.0
+    """Share of the images that are shown transformed, where M learns labels."""
+    all_ranges: bool = False
+    """Show every rotation range of each image in the batch, as the paper's one-class training does."""
+    triplet: float = 0.0
+    """Weight of the centre-triplet loss (GOAD), margin 0.1."""
+    start_from: str = ""
+    """A detector folder whose backbone, of the same kind, training starts from; empty for a fresh one."""
+
+
+@dataclass(frozen=True)
+class Sounds:
+    """What M sees and learns, where it hears sounds: a VGG that names the class of a log-mel block."""
+
+    modality: ClassVar[str] = "audio"
+    task: ClassVar[str] = "block_label"
+
+    features: LogMel
+    """Mean and std come from the proper training set."""
+    part: str = ""
+    """Which of the dataset's sets is in-distribution: an ESC-50 category, a number of an FSDnoisy18k set, or ""."""
+    widths: tuple[int, ...] = (16, 32, 64, 96)
+    stride: int = 2
+    masks_from: int = 10
+    """SpecAugment is used from this epoch on (counted from 1)."""
+    shift: bool = True
+    """Show a random stretch of each clip, turned round in a circle, at a random level; else all blocks as they are."""
+    mixup: float = 0.0
+    """Both parameters of the Beta distribution that two mixed examples' shares come from; 0 shows examples alone."""
+    calibration_points: int = 75
+
+
+Shown = TypeVar("Shown", Pictures, Sounds)
+
+
+@dataclass(frozen=True)
+class Recipe(Generic[Shown]):
+    name: str
+    dataset: str
+    """Training set, as in `<root>/<dataset>-train.npz`."""
+    shows: Shown
+    transforms: TransformSet
+    """G. For sounds: the masks that are drawn for scoring, and in training from epoch `masks_from` on."""
+    base_ncm: str
+    epochs: int
+    batch: int = 256
+    optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
+    learning_rate: float = 0.2
+    head_learning_rate: float | None = None
+    """Learning rate of the log-variance head, where it differs."""
+    schedule: Literal["one_cycle", "constant", "steps"] = "one_cycle"
+    """`steps` is the paper's for sounds: times 0.9 every two epochs."""
+    weight_decay: float = 5e-4
+    ema: float = 0.0
+    """Decay per step of the exponential moving average of the weights; 0 for none."""
+    seed: int = 0
+    summary: str = ""
+    """What is in-distribution, in a few words."""
+
+    @property
+    def modality(self) -> str:
+        return self.shows.modality
+
+    @property
+    def in_distribution(self) -> str:
+        """The public dataset that the detector is about."""
+        return PART_OF.get(self.dataset, self.dataset)
+
+    @property
+    def learns_labels(self) -> bool:
+        """Whether M is a classifier of the dataset's own classes."""
+        return self.shows.task in ("label", "block_label")
+
+    def settings(self) -> dict[str, Any]:
+        """Every field, flat and ready for JSON."""
+        fields = asdict(self)
+        fields |= fields.pop("shows") | {"transforms": transform_settings(self.transforms)}
+        plain: dict[str, Any] = json.loads(json.dumps(fields))
+        return plain

@@ -1,0 +1,250 @@
+"""The recipes, by name; `python -m idecode_core train NAME` runs one.
+
+Paper-size recipes follow the paper and facts from its public code; compact ones get the most out of two CPU cores.
+"""
+
+import re
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from idecode_core.audio.features import LogMel
+from idecode_core.audio.sets import ESC50_CATEGORIES
+from idecode_core.errors import SettingError
+from idecode_core.models import ModelConfig, pretrained
+from idecode_core.models.vgg import PAPER_WIDTHS
+from idecode_core.training.recipe import Pictures, Recipe, Sounds
+from idecode_core.transforms import Projective, Rotations, SharpRotations, SmallAffine, SpecAugment
+from idecode_core.transforms.specaugment import PAPER_MASKS
+
+# The superclass of each of CIFAR-100's fine classes.
+COARSE = (  # noqa: SIM905
+    "4 1 14 8 0 6 7 7 18 3 3 14 9 18 7 11 3 9 7 11 6 11 5 10 7 6 13 15 3 15 0 11 1 10 12 14 16 9 11 5 "
+    "5 19 8 8 15 13 14 17 18 10 16 4 17 4 2 0 17 4 18 17 10 3 2 12 12 16 12 1 9 19 2 10 0 1 16 12 9 13 15 13 "
+    "16 19 2 4 6 19 5 5 8 19 18 1 2 15 6 0 17 8 14 13"
+).split()
+
+
+def superclass(number: int) -> tuple[int, ...]:
+    """The fine classes of a CIFAR-100 superclass."""
+    return tuple(fine for fine, coarse in enumerate(COARSE) if int(coarse) == number)
+
+
+CIFAR10 = "CIFAR-10: small photographs of ten kinds of animals and vehicles"
+FASHION = "Fashion-MNIST: grey pictures of clothing"
+ESC50 = {
+    "animals": "animal sounds",
+    "nature": "natural soundscapes and water",
+    "human": "human sounds that are not speech",
+    "domestic": "sounds inside of a home",
+    "urban": "sounds outdoors in a city",
+}
+
+_fashion = Recipe(
+    "fashion-rotations",
+    "fashion",
+    Pictures(
+        ModelConfig("compact", outputs=4, widths=(32, 64, 128), mean=(0.5,) * 3, std=(0.35,) * 3),
+        "transform_class",
+        size=28,
+        grey=True,
+        crop=2,
+    ),
+    Rotations(per_draw="all"),
+    "cross_entropy",
+    epochs=6,
+    ema=0.99,
+    summary=FASHION,
+)
+_cifar10_rotations = Recipe(
+    "cifar10-rotations",
+    "cifar10",
+    Pictures(ModelConfig("compact", outputs=4, widths=(64, 256, 256)), "transform_class", crop=3),
+    SharpRotations(per_draw="all"),
+    "cross_entropy_and_familiarity",
+    epochs=36,
+    ema=0.998,
+    summary=CIFAR10,
+)
+_cifar10_pretrained = replace(
+    _cifar10_rotations,
+    name="cifar10-rotations-pretrained",
+    shows=Pictures(
+        ModelConfig("efficientnet-lite0", outputs=4, mean=pretrained.MEAN, std=pretrained.STD),
+        "transform_class",
+        size=64,  # at 32 px its five strides leave a single position
+        crop=6,
+    ),
+    epochs=3,
+    learning_rate=0.02,
+    weight_decay=1e-5,
+)
+_narrow_rotations = replace(
+    _cifar10_rotations,
+    name="cifar10-rotations-narrow",
+    shows=Pictures(ModelConfig("compact", outputs=4, widths=(32, 128, 256)), "transform_class", crop=3),
+    transforms=Rotations(per_draw="all"),
+    epochs=18,
+)
+_cifar10_projective = replace(
+    _narrow_rotations,
+    name="cifar10-projective",
+    shows=Pictures(
+        ModelConfig("compact", outputs=8, widths=(32, 128, 256), variance=True),
+        "transform_parameters",
+        crop=3,
+        start_from="checkpoints/cifar10-rotations-narrow",
+    ),
+    transforms=Projective(),
+    base_ncm="log_parameter_error",
+    epochs=10,
+    optimizer="adam",  # the regression diverges under SGD at rates that learn anything
+    learning_rate=1e-3,
+    weight_decay=0.0,
+)
+_cifar10_invariance = replace(
+    _cifar10_rotations,
+    name="cifar10-invariance",
+    shows=Pictures(
+        ModelConfig("compact", outputs=10, widths=(64, 256, 256)), "label", crop=3, transformed=0.5
+    ),
+    transforms=SmallAffine(),
+    base_ncm="invariance",
+    epochs=14,
+)
+_paper_projective = Recipe(
+    "paper-cifar10-projective",
+    "cifar10",
+    Pictures(
+        ModelConfig("resnet34", outputs=8, pair=True, variance=True), "transform_parameters", flip=False
+    ),
+    Projective(),
+    "parameter_error",
+    epochs=2600,
+    batch=100,
+    learning_rate=1e-3,
+    head_learning_rate=1e-2,
+    schedule="constant",
+    summary=CIFAR10,
+)
+
+
+def _one_class(name: str, dataset: str, model: ModelConfig, classes: tuple[int, ...]) -> Recipe[Pictures]:
+    return Recipe(
+        name,
+        dataset,
+        Pictures(model, "transform_class", classes, flip=False, all_ranges=True, triplet=3.0),
+        Rotations(),
+        "cross_entropy",
+        epochs=200,
+        batch=50,
+        optimizer="adam",
+        learning_rate=1e-3,
+        schedule="constant",
+        summary="CIFAR-10: small photographs of one class"
+        if dataset == "cifar10"
+        else "CIFAR-100: small photographs of one superclass",
+    )
+
+
+_esc50_animals = Recipe(
+    "esc50-animals",
+    "esc50",
+    Sounds(LogMel(sample_rate=16_000), "animals", masks_from=20, mixup=0.3),  # a clip of 5 s is one block
+    SpecAugment(),
+    "soft_disagreement",
+    epochs=80,
+    batch=32,
+    optimizer="adamw",
+    learning_rate=2e-3,
+    weight_decay=1e-4,
+    ema=0.99,
+)
+_spoken_digits = replace(
+    _esc50_animals,
+    name="spoken-digits",
+    dataset="spokendigits",
+    shows=Sounds(  # short words need short frames: a block is one second
+        LogMel(sample_rate=16_000, fft=512, hop=128), masks_from=4, calibration_points=1000
+    ),
+    epochs=12,
+    summary="Spoken English digits, made with espeak-ng",
+)
+
+
+def _fsdnoisy18k(number: int) -> Recipe[Sounds]:
+    """App. C.2, for machines that have that dataset."""
+    return Recipe(
+        f"paper-fsdnoisy18k-set{number}",
+        "fsdnoisy18k",
+        Sounds(LogMel(), str(number), PAPER_WIDTHS, stride=1, shift=False),
+        PAPER_MASKS,
+        "invariance",
+        epochs=30,
+        batch=128,
+        optimizer="adamw",
+        learning_rate=5e-4,
+        schedule="steps",
+        weight_decay=0.0,
+        summary=f"FSDnoisy18k: set {number}",
+    )
+
+
+_all: list[Recipe[Any]] = [
+    _fashion,
+    replace(
+        _fashion, name="fashion-quick", dataset="fashionmini", epochs=8, summary=f"{FASHION} (a small part)"
+    ),
+    _cifar10_rotations,
+    _cifar10_pretrained,
+    _narrow_rotations,
+    _cifar10_projective,
+    _cifar10_invariance,
+    _paper_projective,
+    replace(
+        _paper_projective,
+        name="paper-svhn-projective",
+        dataset="svhn",
+        summary="SVHN: house numbers on photographs",
+    ),
+    *(
+        _one_class(
+            f"paper-cifar10-one-class-{c}",
+            "cifar10",
+            ModelConfig("wrn-40-2", outputs=4, pair=True, hidden=256),
+            (c,),
+        )
+        for c in range(10)
+    ),
+    *(
+        _one_class(
+            f"paper-cifar100-superclass-{c}",
+            "cifar100",
+            ModelConfig("resnet18", outputs=4, pair=True, hidden=512),
+            superclass(c),
+        )
+        for c in range(20)
+    ),
+    *(
+        replace(
+            _esc50_animals,
+            name=f"esc50-{category}",
+            shows=replace(_esc50_animals.shows, part=category),
+            summary=f"ESC-50: {ESC50[category]}",
+        )
+        for category in ESC50_CATEGORIES
+    ),
+    _spoken_digits,
+    *(_fsdnoisy18k(number) for number in range(4)),
+]
+RECIPES: dict[str, Recipe[Any]] = {recipe.name: recipe for recipe in _all}
+
+
+def get_recipe(name: str) -> Recipe[Any]:
+    if name not in RECIPES:
+        families = [
+            list(group) for _, group in groupby(RECIPES, key=lambda known: re.sub(r"\d+$", "", known))
+        ]
+        known = [f"{names[0]}..{len(names) - 1}" if len(names) > 1 else names[0] for names in families]
+        raise SettingError(f"No recipe is called {name!r}. Expected one of {', '.join(known)}.")
+    return RECIPES[name]

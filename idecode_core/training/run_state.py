@@ -1,0 +1,134 @@
+"""A training run on disk: weights, their average, the optimiser's state as safetensors, and a log. No pickle."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from idecode_core.errors import CheckpointError, TrainingError
+from idecode_core.files import write_atomically, write_text
+from idecode_core.training.recipe import Recipe
+
+STATE, BEST, LOG = "state.safetensors", "best.safetensors", "log.jsonl"
+M = TypeVar("M", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class EpochLog:
+    """One line of a run's log; rates and losses that a task does not have are None."""
+
+    epoch: int
+    loss: float
+    seconds: float
+    accuracy: float | None = None  # on the training examples, as they were shown
+    validation_loss: float | None = None
+    validation_accuracy: float | None = None
+
+
+def read_log(folder: Path) -> list[EpochLog]:
+    path = folder / LOG
+    try:
+        return [EpochLog(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(
+            f"{path} cannot be read as the log of a training run: {error}. Train again with --no-resume."
+        ) from error
+
+
+def write_log(folder: Path, log: Sequence[EpochLog]) -> None:
+    write_text(folder / LOG, "".join(json.dumps(vars(entry)) + "\n" for entry in log))
+
+
+def kept_epoch(log: Sequence[EpochLog]) -> EpochLog:
+    """The epoch whose weights are kept: the lowest validation loss, or the last one where there is no validation part."""
+    losses = [
+        (entry.validation_loss, -entry.epoch, entry) for entry in log if entry.validation_loss is not None
+    ]
+    return min(losses)[2] if losses else log[-1]
+
+
+@torch.no_grad()
+def rounded(model: M) -> M:
+    """M with its convolutions and matrices at half precision, so that they can be stored in half the room. Scores are
+    computed in single precision, before and after saving alike."""
+    for weight in model.parameters():
+        if weight.dim() > 1:
+            weight.copy_(weight.half())
+    return model
+
+
+def save_weights(path: Path, model: nn.Module) -> None:
+    tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    write_atomically(path, lambda temporary: save_file(tensors, temporary))
+
+
+def load_weights(path: Path, model: M) -> M:
+    try:
+        model.load_state_dict(load_file(path))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise CheckpointError(
+            f"{path} does not hold the weights of this model: {str(error).splitlines()[0]}. Use the folder as it was "
+            f"saved, or train again."
+        ) from error
+    return model
+
+
+@dataclass(frozen=True, eq=False)
+class RunState:
+    """Everything that an epoch changes, with what tells whether a run may go on."""
+
+    recipe: Recipe[Any]
+    epochs: int
+    model: nn.Module
+    average: nn.Module
+    optimizer: torch.optim.Optimizer
+
+    def save(self, folder: Path, done: int) -> None:
+        """Everything needed to go on after epoch `done`."""
+        tensors: dict[str, Tensor] = {}
+        for part, module in (("model", self.model), ("average", self.average)):
+            tensors |= {f"{part}.{name}": value for name, value in module.state_dict().items()}
+        for index, entries in self.optimizer.state_dict()["state"].items():
+            tensors |= {
+                f"optimizer.{index}.{key}": value
+                for key, value in entries.items()
+                if isinstance(value, Tensor)
+            }
+        tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+        metadata = {"recipe": repr(self.recipe), "epochs": str(self.epochs), "done": str(done)}
+        write_atomically(folder / STATE, lambda temporary: save_file(tensors, temporary, metadata=metadata))
+
+    def load(self, folder: Path) -> int:
+        """Restore a run; returns how many epochs are done. Refuses the state of another recipe or length."""
+        try:
+            with safe_open(folder / STATE, framework="pt") as file:
+                metadata = file.metadata()
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError) as error:
+            raise CheckpointError(
+                f"{folder / STATE} cannot be read as the state of a run: {error}. Start with --no-resume."
+            ) from error
+        if (metadata["recipe"], metadata["epochs"]) != (repr(self.recipe), str(self.epochs)):
+            raise TrainingError(
+                f"{folder} holds an unfinished run of another recipe or of another number of epochs than "
+                f"{self.recipe.name} with {self.epochs}: expected the same. Start with --no-resume, or choose another "
+                f"folder."
+            )
+        for part, module in (("model.", self.model), ("average.", self.average)):
+            module.load_state_dict(
+                {name.removeprefix(part): t for name, t in tensors.items() if name.startswith(part)}
+            )
+        entries: dict[int, dict[str, Tensor]] = {}
+        for name, value in tensors.items():
+            if name.startswith("optimizer."):
+                _, index, key = name.split(".", 2)
+                entries.setdefault(int(index), {})[key] = value
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": entries, "param_groups": groups})
+        return int(metadata["done"])

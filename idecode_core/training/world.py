@@ -1,0 +1,26 @@
+"""This process among those that torchrun started."""
+
+import os
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class World:
+    rank: int = 0
+    size: int = 1
+
+    @staticmethod
+    def join() -> "World":
+        """Meet the other processes; alone without torchrun."""
+        if "RANK" not in os.environ:
+            return World()
+        if not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        return World(torch.distributed.get_rank(), torch.distributed.get_world_size())
+
+    @property
+    def is_first(self) -> bool:
+        """The one that writes files and speaks to the user."""
+        return self.rank == 0

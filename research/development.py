@@ -1,0 +1,68 @@
+"""Data for choosing: neither calibration nor test. Members and weights of a merged detector are chosen on it.
+
+In-distribution: the validation part of CIFAR-10's training set. OOD: four superclasses of CIFAR-100's training split,
+drawn house numbers, generated textures, two photographs, and of each OOD set of the tables other points than those that
+are scored for the tables.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from idecode_core.evaluation.sets import DEVELOPMENT, LABELS, pick, random_order
+from idecode_core.folder.training_record import Split
+from idecode_core.image.sets import TEST_SETS, ImageSet, load_images
+from idecode_core.training.recipes import superclass
+
+SUPERCLASSES = {9: "buildings and roads", 10: "natural scenes", 13: "invertebrates", 17: "trees"}
+POINTS_PER_SUPERCLASS = 250
+
+
+def validation_images(split: Split, data_root: Path | str | None = None) -> ImageSet:
+    """The iD side: points of the proper training set that no model was fitted to."""
+    return load_images("cifar10-train", data_root).take(split.validation)
+
+
+def development_sets(data_root: Path | str | None = None) -> dict[str, ImageSet]:
+    """The OOD side, by name."""
+    pictures = load_images("cifar100-train", data_root)
+    found = {
+        name: pick(pictures.only(superclass(number)), POINTS_PER_SUPERCLASS)
+        for number, name in SUPERCLASSES.items()
+    }
+    return {
+        **found,
+        "house numbers": house_numbers(
+            load_images("digits-sample", data_root), generator=np.random.default_rng(0)
+        ),
+        "textures": load_images("textures-sample", data_root),
+        "photographs": load_images("photos-sample", data_root),
+        **{
+            f"{LABELS[name]}, other points": other_points(load_images(f"{name}-test", data_root))
+            for name in TEST_SETS
+        },
+    }
+
+
+def other_points(images: ImageSet) -> ImageSet:
+    """Points of a test set that `pick` leaves out when it chooses the points of the tables."""
+    return images.take(np.sort(random_order(images)[DEVELOPMENT]))
+
+
+def house_numbers(digits: ImageSet, *, generator: np.random.Generator, side: int = 32) -> ImageSet:
+    """Two digits side by side in one random colour on another, with a gradient of light and some noise."""
+    pictures = np.empty((len(digits), side, side, 3), np.uint8)
+    half = side // 2
+    for i in range(len(digits)):
+        left, right = digits.x[i, ..., 0], digits.x[generator.integers(len(digits)), ..., 0]
+        ink = np.zeros((side, side))
+        for column, digit in ((0, left), (half, right)):
+            rows = np.linspace(0, digit.shape[0] - 1, side - 8).astype(int)
+            columns = np.linspace(0, digit.shape[1] - 1, half).astype(int)
+            ink[4 : side - 4, column : column + half] = digit[np.ix_(rows, columns)] / 255
+        front, back = generator.random((2, 3))
+        light = np.linspace(-1, 1, side) * generator.uniform(-0.2, 0.2)
+        picture = back + ink[..., None] * (front - back) + light[:, None, None]
+        picture += generator.normal(0, 0.03, size=picture.shape)
+        pictures[i] = np.clip(255 * picture, 0, 255).astype(np.uint8)
+    return ImageSet("house numbers", pictures, digits.y)

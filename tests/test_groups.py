@@ -1,0 +1,66 @@
+"""Group-conditional calibration."""
+
+import numpy as np
+import pytest
+from crepes.base import p_values_batch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from idecode_core.conformal import p_values, smallest_epsilon
+from idecode_core.errors import ScoreError
+from idecode_core.guarantees import mondrian_p_values, smallest_epsilon_by_group
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4))
+def test_p_values_equal_crepes_with_its_bins(seed, groups):
+    generator = np.random.default_rng(seed)
+    calibration, test = generator.integers(0, 6, 40).astype(float), generator.integers(0, 6, 15).astype(float)
+    bins = np.r_[np.arange(groups), generator.integers(0, groups, 40 - groups)]
+    test_bins = generator.integers(0, groups, 15)
+    expected = p_values_batch(calibration, test, bins, test_bins, smoothing=False)
+    assert np.array_equal(mondrian_p_values(calibration, bins, test, test_bins), expected)
+
+
+def test_the_bound_holds_in_every_group_where_the_plain_one_fails():
+    # The group "b" is three times as noisy. Binomial tests, error level 0.001.
+    generator, epsilon, repeats = np.random.default_rng(0), 0.1, 3_000
+    calibration_groups = np.array(["a"] * 60 + ["b"] * 20)
+    scale = np.where(calibration_groups == "a", 1.0, 3.0)
+    flagged = {"mondrian": np.zeros(2), "plain": np.zeros(2)}
+    for _ in range(repeats):
+        calibration = np.abs(generator.normal(size=80)) * scale
+        test = np.abs(generator.normal(size=2)) * [1.0, 3.0]
+        flagged["mondrian"] += mondrian_p_values(calibration, calibration_groups, test, ["a", "b"]) < epsilon
+        flagged["plain"] += p_values(calibration, test) < epsilon
+    for count in flagged["mondrian"]:
+        assert stats.binomtest(int(count), repeats, epsilon, alternative="greater").pvalue > 0.001
+    assert stats.binomtest(int(flagged["plain"][1]), repeats, epsilon, alternative="greater").pvalue < 1e-9
+
+
+def test_smoothed_p_values_are_uniform_within_a_group():
+    # Each repeat has its own calibration set; scores tie massively. Error level 0.001.
+    generator = np.random.default_rng(1)
+    p = [
+        mondrian_p_values(
+            generator.integers(0, 3, 20), [0, 1] * 10, generator.integers(0, 3, 1), [1], generator=generator
+        )[0]
+        for _ in range(3_000)
+    ]
+    assert stats.kstest(p, "uniform").pvalue > 0.001
+
+
+def test_small_groups_cannot_flag_at_a_small_epsilon():
+    assert smallest_epsilon_by_group([1, 1, 1, 2]) == {"1": smallest_epsilon(3), "2": smallest_epsilon(1)}
+
+
+def test_a_group_without_calibration_points_is_refused():
+    with pytest.raises(ScoreError, match="group c has no calibration points"):
+        mondrian_p_values([1.0, 2.0], ["a", "b"], [1.0], ["c"])
+
+
+def test_each_score_needs_a_label():
+    with pytest.raises(ScoreError, match="calibration_groups must hold one label"):
+        mondrian_p_values([1.0, 2.0], ["a"], [1.0], ["a"])
+    with pytest.raises(ScoreError, match="test_groups must hold one label"):
+        mondrian_p_values([1.0], ["a"], [1.0], ["a", "a"])

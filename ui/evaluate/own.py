@@ -1,0 +1,118 @@
+"""A visitor's own scores, or own two sets of files, as something to evaluate."""
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from idecode_core.folder.settings import FolderSettings
+from ui.evaluate.source import Source
+from ui.frame.cache import get_detector
+from ui.frame.messages import refused
+from ui.frame.modality import modality_of
+from ui.frame.uploads import many_files, mark_changed, was_changed
+
+if TYPE_CHECKING:
+    from idecode_core.conformal import FloatArray
+
+MAX_UPLOAD = 64  # MB
+SLOTS = {
+    "id": (
+        "iD scores",
+        "Scores of test points that belong. CSV, npy or npz; one row per point, one column per draw.",
+    ),
+    "ood": ("OOD scores", "Scores of points that do not belong, made the same way."),
+    "calibration": (
+        "Calibration scores, if you have them",
+        "Scores of held-out points that belong. With them p-values can be computed; without, raw scores are ranked.",
+    ),
+}
+
+
+def own_scores() -> Source | None:
+    """Score vectors from files; larger scores are stranger."""
+    st.caption(
+        "One row per point, one column per draw (a single column will do); larger is stranger. CSV with or without titles, "
+        "npy, or npz with an array `score_vectors`."
+    )
+    found: dict[str, FloatArray | str] = st.session_state.setdefault("own_scores", {})
+    for column, (slot, (label, help_text)) in zip(st.columns(3), SLOTS.items(), strict=True):
+        key = f"own_{slot}"
+        with column:
+            file = st.file_uploader(
+                label,
+                key=key,
+                help=help_text,
+                max_upload_size=MAX_UPLOAD,
+                on_change=mark_changed,
+                args=(key,),
+            )
+        if was_changed(key):
+            found.pop(slot, None)
+            if file is not None:
+                found[slot] = _read(file.name, file.getvalue())
+    refused([problem for problem in found.values() if isinstance(problem, str)])
+    vectors = {slot: array for slot, array in found.items() if not isinstance(array, str)}
+    if "id" not in vectors or "ood" not in vectors:
+        st.info("Bring iD and OOD scores to see how well they are told apart.", icon=":material/upload_file:")
+        return None
+    from idecode_core.conformal.calibration import Calibration
+    from idecode_core.folder.scores import ScoreSet
+
+    calibration = Calibration(vectors["calibration"]) if "calibration" in vectors else None
+    content = hashlib.sha256(
+        b"".join(slot.encode() + array.tobytes() for slot, array in sorted(vectors.items()))
+    )
+    return Source(
+        f"own:{content.hexdigest()}",
+        False,
+        "your scores",
+        "",
+        calibration,
+        ScoreSet("own-id", "your iD scores", False, vectors["id"]),
+        (ScoreSet("own-ood", "your OOD scores", True, vectors["ood"]),),
+    )
+
+
+def _read(name: str, data: bytes) -> "FloatArray | str":
+    """The score vectors of a file, or why it cannot be used."""
+    from idecode_core.errors import IdecodeError
+    from idecode_core.files.archives import File
+    from idecode_core.files.score_files import read_score_vectors
+
+    try:
+        return read_score_vectors(File(name, data))
+    except IdecodeError as error:
+        return str(error)
+
+
+def own_files(config: FolderSettings) -> Source | None:
+    """Two sets of files, scored with the detector of the sidebar."""
+    modality = modality_of(config)
+    done = "evaluate_scored" in st.session_state
+    with st.expander("Your files", expanded=not done, icon=":material/folder_open:"):
+        left, right = st.columns(2, gap="large")
+        with left:
+            known = many_files("Files that belong (iD)", "evaluate_id", modality, compact=True)
+        with right:
+            strange = many_files("Files that do not (OOD)", "evaluate_ood", modality, compact=True)
+    if not known or not strange:
+        st.info(
+            "Bring files of both kinds, loose or zipped, then have them scored.",
+            icon=":material/upload_file:",
+        )
+        return None
+    from idecode_core.folder.scores import ScoreSet
+    from ui.frame.scores import score_on_click
+
+    if (vectors := score_on_click("evaluate", config, known, strange)) is None:
+        return None
+    return Source(
+        f"own:{st.session_state['evaluate_scored']}",
+        False,
+        f"your files under {config.name}",
+        str(config.folder),
+        get_detector(config).calibration,
+        ScoreSet("own-id", "your iD files", False, vectors[0]),
+        (ScoreSet("own-ood", "your OOD files", True, vectors[1]),),
+    )

@@ -1,0 +1,219 @@
+"""The results of the Evaluate page: a fragment that slices stored scores; it never runs the model."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ui.evaluate.source import Source, curves, evaluations, growths
+from ui.frame.export import download_row
+from ui.frame.links import carry_over, keep
+from ui.frame.look import chart
+from ui.frame.messages import escape
+from ui.frame.settings import Settings, current, panel
+
+if TYPE_CHECKING:
+    from idecode_core.evaluation.methods import Metric
+    from idecode_core.evaluation.side_by_side import Row
+
+LIVE = dict.fromkeys(("n", "epsilon", "aggregate"), ("evaluation",))
+"""Which panel a setting reruns, see `ui.frame.settings.sidebar`."""
+KEYS = ("ev_view", "ev_set", "ev_metric")
+VIEWS = ("Separation", "More transforms", "Scores")
+
+
+@panel("evaluation")
+def evaluation(source: Source) -> None:
+    """Choose a view and an OOD set; figure, headline, table, downloads."""
+    settings = current()
+    carry_over(KEYS)
+    n = min(settings.n, source.n_max)
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    view = left.segmented_control(
+        "Look at", VIEWS, default=VIEWS[0], required=True, key="ev_view", bind="query-params",
+        label_visibility="collapsed", width="stretch",
+    )  # fmt: skip
+    labels = [score_set.label for score_set in source.ood_sets]
+    if st.session_state.get("ev_set", labels[0]) not in labels:  # of another detector
+        st.session_state["ev_set"] = labels[0]
+    selected = right.selectbox(
+        "OOD set", labels, key="ev_set", bind="query-params", label_visibility="collapsed",
+        disabled=len(labels) == 1, help="The set in full colour, and the one the sentence is about.",
+    )  # fmt: skip
+    if n < settings.n:
+        st.caption(f"These scores have {source.n_max} draws per point, so n = {n}.")
+    rows = all_rows(source, n, settings.aggregate)
+    st.markdown(headline(source, rows, selected, n, settings))
+    figure, caption = VIEW[view](source, rows, selected, n, settings)
+    st.caption(caption)
+    table(source, rows)
+    downloads(source, rows, figure, caption, n, settings)
+    keep(key for key in KEYS if key in st.session_state)
+
+
+def drawn(source: Source, arguments: tuple[Any, ...], draw: Callable[[], Any]) -> Any:
+    """A figure of stored scores is drawn once for all visitors: making one costs more than its numbers."""
+    return _drawn(draw, source.key, arguments) if source.shared else draw()
+
+
+@st.cache_resource(show_spinner=False, max_entries=400)
+def _drawn(_draw: Callable[[], Any], key: str, arguments: tuple[Any, ...]) -> Any:
+    return _draw()
+
+
+def all_rows(source: Source, n: int, aggregate: str) -> "list[Row]":
+    from idecode_core.evaluation.methods import METHODS
+    from idecode_core.evaluation.side_by_side import table_rows
+
+    found = {method: evaluations(source, method, n, aggregate) for method in METHODS}
+    return table_rows(source.ood_sets, found, n, source.dataset, source.transforms)
+
+
+def headline(source: Source, rows: "list[Row]", selected: str, n: int, settings: Settings) -> str:
+    """The result as a sentence first."""
+    from idecode_core.evaluation.methods import flagged_share
+
+    row = next(row for row in rows if row.label == selected and row.method == "iDECODe")
+    text = (
+        f"**{escape(selected[0].upper() + selected[1:])}:** keeping 90% of what belongs, n = {n} transforms detect **{row.tnr.mean:.1%}** of what does "
+        f"not (AUROC **{100 * row.auroc.mean:.1f}**)."
+    )
+    if source.calibration is not None:
+        ood_set = next(score_set for score_set in source.ood_sets if score_set.label == selected)
+        caught, alarms = (
+            flagged_share(source.calibration, scored.score_vectors, n, settings.epsilon, settings.aggregate)
+            for scored in (ood_set, source.id_set)
+        )
+        text += (
+            f" At epsilon = {settings.epsilon:g} it flags **{caught:.1%}** of {escape(selected)} and {alarms:.1%} of "
+            f"{escape(source.id_set.label)}."
+        )
+    return text
+
+
+def separation_view(
+    source: Source, rows: "list[Row]", selected: str, n: int, settings: Settings
+) -> tuple[Any, str]:
+    """ROC curves of all sets, and the three methods on each."""
+    from idecode_core.plots.evaluation import methods_side_by_side, roc_curves
+
+    left, right = st.columns(2, gap="medium")
+    figure = drawn(
+        source,
+        ("roc", n, settings.aggregate, selected),
+        lambda: roc_curves(curves(source, n, settings.aggregate), selected),
+    )
+    with left:
+        chart(figure, key="ev_roc", alt="ROC curves")
+    with right:
+        metric: Any = st.segmented_control(
+            "Metric", ("auroc", "tnr"), default="auroc", required=True, key="ev_metric", bind="query-params",
+            format_func={"auroc": "AUROC", "tnr": "TNR at 90% TPR"}.__getitem__, label_visibility="collapsed",
+        )  # fmt: skip
+        arguments = ("methods", n, settings.aggregate, metric)
+        methods = drawn(source, arguments, lambda: methods_side_by_side(rows, metric, height=370))
+        chart(methods, key="ev_methods", alt="Methods side by side")
+    return figure, (
+        "Lines: the closer one hugs the upper left corner, the better that set is told apart; the grey line is guessing, the "
+        "dot is where 90% of the iD points are kept. Marks: base score and ICAD use a single draw and nearly coincide, for "
+        "ranking among calibration points costs nothing and brings the guarantee; the way to the full mark is what more "
+        "transforms bring."
+    )
+
+
+def growth_view(
+    source: Source, rows: "list[Row]", selected: str, n: int, settings: Settings
+) -> tuple[Any, str]:
+    from idecode_core.plots.evaluation import against_n
+
+    figure = drawn(
+        source,
+        ("growth", n, settings.aggregate, selected),
+        lambda: against_n(growths(source, settings.aggregate), selected, n),
+    )
+    chart(figure, key="ev_growth", alt="AUROC and TNR against n")
+    return figure, (
+        "A line that still climbs at the right would gain from more transforms. The band is the spread from run to run."
+    )
+
+
+def scores_view(
+    source: Source, rows: "list[Row]", selected: str, n: int, settings: Settings
+) -> tuple[Any, str]:
+    from idecode_core.conformal.calibration import aggregate_scores
+    from idecode_core.evaluation.methods import runs
+    from idecode_core.plots.histograms import groups_of, score_histograms
+
+    ood_set = next(score_set for score_set in source.ood_sets if score_set.label == selected)
+    known, strange = (
+        aggregate_scores(runs(score_set.score_vectors, n)[0], settings.aggregate)
+        for score_set in (source.id_set, ood_set)
+    )
+    calibration = threshold = None
+    if source.calibration is not None:
+        calibration = source.calibration.scores(n, settings.aggregate)
+        threshold = source.calibration.threshold(n, settings.epsilon, settings.aggregate)
+    figure = score_histograms(
+        groups_of(known, strange, selected, calibration),
+        threshold,
+        f"flagged at epsilon = {settings.epsilon:g}",
+    )
+    chart(figure, key="ev_scores", alt="Histograms of scores")
+    return figure, (
+        "Grey and blue should agree: both belong. What lies right of the line is flagged; orange left of it is missed."
+        if calibration is not None
+        else "Where the two overlap, no threshold can tell them apart."
+    )
+
+
+VIEW: dict[str, Callable[..., tuple[Any, str]]] = dict(
+    zip(VIEWS, (separation_view, growth_view, scores_view), strict=True)
+)
+
+
+def plus_minus(metric: "Metric") -> str:
+    mean = f"{100 * metric.mean:.1f}"
+    return f"{mean} ± {100 * metric.spread:.1f}" if len(metric.values) > 1 else mean
+
+
+def table(source: Source, rows: "list[Row]") -> None:
+    """One line per OOD set: AUROC and TNR of the three methods, beside the paper's iDECODe where it has that setting."""
+    compared = {metric for metric in ("auroc", "tnr") if any(getattr(row, f"paper_{metric}") for row in rows)}
+    lines = []
+    for ood_set in source.ood_sets:
+        own = {row.method: row for row in rows if row.ood_set == ood_set.name}
+        line = {"OOD set": ood_set.label}
+        for short, metric in (("AUROC", "auroc"), ("TNR", "tnr")):
+            line |= {f"{short}: {method}": plus_minus(getattr(row, metric)) for method, row in own.items()}
+            if metric in compared:
+                number = getattr(own["iDECODe"], f"paper_{metric}")
+                line[f"{short}: paper"] = f"{number.mean:.1f} ± {number.spread:.1f}" if number else "–"
+        lines.append(line)
+    st.dataframe(lines, hide_index=True, key="ev_table")
+    count = max(len(row.auroc.values) for row in rows)
+    notes = [
+        f"Percent, mean ± standard deviation over {count} runs." if count > 1 else "Percent, one run.",
+        "TNR is at 90% TPR: OOD points detected when 90% of the iD points are kept.",
+    ]
+    if compared:
+        notes.append(
+            "The paper's column is iDECODe with the same transforms and n; its networks are larger and trained far "
+            "longer, and Tiny-ImageNet, Places and the LSUN proxy only stand in for its ImageNet, Places365 and LSUN."
+        )
+    st.caption(" ".join(notes))
+
+
+def downloads(
+    source: Source, rows: "list[Row]", figure: Any, caption: str, n: int, settings: Settings
+) -> None:
+    from idecode_core.report.evaluations import Evaluated, evaluation_notebook, evaluation_report
+
+    values = Evaluated(source.name, source.id_set, source.ood_sets, rows, n, settings.aggregate)
+    download_row(
+        "evaluation",
+        report=lambda: evaluation_report(values, figure, caption),
+        notebook=lambda: evaluation_notebook(
+            values, source.folder, source.calibration, source.dataset, source.transforms, source.shared
+        ),
+        key="ev_export",
+    )

@@ -1,0 +1,134 @@
+"""What the Evaluate page looks at: stored scores of a detector, or a visitor's own scores and files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from idecode_core.errors import IdecodeError
+from idecode_core.folder.settings import FolderSettings
+from ui.frame.cache import get_stored, stored_stamps
+from ui.frame.messages import escape, refused
+
+if TYPE_CHECKING:
+    from idecode_core.conformal.calibration import Calibration
+    from idecode_core.evaluation.methods import Evaluation
+    from idecode_core.evaluation.side_by_side import Growth, NamedCurve
+    from idecode_core.folder.scores import ScoreSet
+    from idecode_core.folder.stored import Stored
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One iD test set and the OOD sets to compare it with. `key` names their content, for caches."""
+
+    key: str
+    shared: bool  # stored scores are the same for all visitors; a visitor's own are nobody else's
+    name: str
+    folder: str  # of the detector; empty for own scores
+    calibration: "Calibration | None"
+    id_set: "ScoreSet"
+    ood_sets: "Sequence[ScoreSet]"
+    dataset: str = ""
+    transforms: str = ""
+
+    @property
+    def n_max(self) -> int:
+        from idecode_core.folder.scores import DRAWS_PER_RUN
+
+        drawn: list[int] = [score_set.score_vectors.shape[1] for score_set in (self.id_set, *self.ood_sets)]
+        if self.calibration is not None:
+            drawn.append(self.calibration.n_max)
+        return min(DRAWS_PER_RUN, *drawn)
+
+
+def stored_or_said(config: FolderSettings) -> "Stored | None":
+    """What is stored with a detector, or None, after a sentence where something is wrong with it."""
+    try:
+        return get_stored(config)
+    except IdecodeError as error:
+        refused([str(error)])
+        return None
+
+
+def stored_source(config: FolderSettings) -> Source | None:
+    """The detector's stored scores, or None after saying how to make some."""
+    stored = stored_or_said(config)
+    if stored is None or not stored.ood_sets:
+        no_scores(config)
+        return None
+    return Source(
+        f"{config.folder}:{stored_stamps(config)}",
+        True,
+        config.name,
+        str(config.folder),
+        stored.calibration,
+        stored.id_set,
+        stored.ood_sets,
+        config.dataset,
+        stored.transforms,
+    )
+
+
+def no_scores(config: FolderSettings) -> None:
+    st.info(
+        f"No test scores are stored with **{escape(config.name)}** yet. With the datasets at hand, "
+        f"`python -m idecode_core score-sets {config.folder.name}` makes them once. Until then, choose another detector in "
+        "the sidebar, or bring your own scores or files.",
+        icon=":material/info:",
+    )
+
+
+def evaluations(source: Source, method: str, n: int, aggregate: str) -> "Sequence[Evaluation]":
+    """One evaluation per OOD set, from the cache of all visitors or of this one."""
+    from idecode_core.evaluation.methods import draws
+
+    cached = _shared_evaluations if source.shared else _own_evaluations
+    return cached(source, source.key, method, draws(method, n), aggregate)
+
+
+def _evaluations(_source: Source, key: str, method: str, n: int, aggregate: str) -> "Sequence[Evaluation]":
+    from idecode_core.evaluation.methods import evaluate_sets
+
+    return evaluate_sets(_source.calibration, _source.id_set, _source.ood_sets, n, aggregate, method)
+
+
+_shared_evaluations = st.cache_data(show_spinner=False, max_entries=2000)(_evaluations)
+_own_evaluations = st.cache_data(show_spinner=False, max_entries=200, scope="session")(_evaluations)
+
+
+def curves(source: Source, n: int, aggregate: str) -> "Sequence[NamedCurve]":
+    """One ROC curve per OOD set, of the first run."""
+    return (_shared_curves if source.shared else _own_curves)(source, source.key, n, aggregate)
+
+
+def _curves(_source: Source, key: str, n: int, aggregate: str) -> "Sequence[NamedCurve]":
+    from idecode_core.evaluation.methods import method_scores
+    from idecode_core.evaluation.side_by_side import curve
+
+    known, *strange = (
+        method_scores(_source.calibration, score_set.score_vectors, n, aggregate=aggregate)[0]
+        for score_set in (_source.id_set, *_source.ood_sets)
+    )
+    found = evaluations(_source, "iDECODe", n, aggregate)
+    return [
+        curve(ood_set, evaluation, known, run)
+        for ood_set, evaluation, run in zip(_source.ood_sets, found, strange, strict=True)
+    ]
+
+
+_shared_curves = st.cache_data(show_spinner=False, max_entries=400)(_curves)
+_own_curves = st.cache_data(show_spinner=False, max_entries=60, scope="session")(_curves)
+
+
+def growths(source: Source, aggregate: str) -> "Sequence[Growth]":
+    """Every OOD set for every n."""
+    from idecode_core.evaluation.side_by_side import growth
+
+    ns = range(1, source.n_max + 1)
+    by_n = [evaluations(source, "iDECODe", n, aggregate) for n in ns]
+    return [
+        growth(ood_set, ns, [found[i] for found in by_n], source.dataset, source.transforms)
+        for i, ood_set in enumerate(source.ood_sets)
+    ]

@@ -1,0 +1,109 @@
+"""What is kept between runs, keyed by what determines the answer.
+
+Models are shared by all visitors and only read. Nothing that a visitor uploads goes into a shared cache.
+torch is imported on first need, so that a page can paint before.
+"""
+
+import gc
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from idecode_core.errors import CheckpointError
+from idecode_core.folder.listing import list_detectors
+from idecode_core.folder.settings import FILES, FolderSettings, checkpoint_root
+
+if TYPE_CHECKING:
+    from idecode_core.detector import Detector
+    from idecode_core.folder.stored import Stored
+
+Stamps = tuple[tuple[str, int], ...]
+
+
+def get_configs() -> dict[str, FolderSettings]:
+    """Name -> settings of every complete detector folder; quick, imports no torch."""
+    root = checkpoint_root()
+    configs = _read_configs(str(root), stamps(root, *(f"*/{name}" for name in FILES)))
+    if not configs:
+        raise CheckpointError(
+            f"No detector was found: expected folders with {', '.join(FILES)} below {root}. Run from a complete copy "
+            f"of the project, or point IDECODE_CHECKPOINTS to a folder that has some."
+        )
+    return configs
+
+
+def stamps(folder: Path, *patterns: str) -> Stamps:
+    """When each of the files that are there was written."""
+    found = sorted(path for pattern in patterns for path in folder.glob(pattern))
+    return tuple((str(path.relative_to(folder)), path.stat().st_mtime_ns) for path in found)
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _read_configs(root: str, stamps: Stamps) -> dict[str, FolderSettings]:
+    return {config.folder.name: config for config in list_detectors(root)}
+
+
+def get_detector(config: FolderSettings) -> "Detector":
+    """The detector of a folder; loaded once for all visitors."""
+    return _load_detector(str(config.folder), stamps(config.folder, *FILES))
+
+
+@st.cache_resource(show_spinner="Loading the detector ...", max_entries=12)
+def _load_detector(folder: str, stamps: Stamps) -> "Detector":
+    from idecode_core.folder.detector import load_detector
+
+    return load_detector(folder)
+
+
+def stored_stamps(config: FolderSettings) -> Stamps:
+    """Of every file that what is stored with a detector is read from; with the folder, a key for caches."""
+    return stamps(config.folder, "config.json", "calibration.npz", "training.json", "scores/*.npz")
+
+
+def get_stored(config: FolderSettings) -> "Stored | None":
+    """A detector's calibration and stored scores, without torch; None where no scores are stored.
+
+    An IdecodeError says what is wrong with them.
+    """
+    from idecode_core.folder.stored import has_scores
+
+    return _open_stored(str(config.folder), stored_stamps(config)) if has_scores(config.folder) else None
+
+
+@st.cache_resource(show_spinner="Reading the stored scores ...", max_entries=12)
+def _open_stored(folder: str, stamps: Stamps) -> "Stored":
+    from idecode_core.folder.stored import open_stored
+
+    return open_stored(folder)
+
+
+def own_store(name: str, size: int) -> dict[Any, Any]:
+    """A session's own store; the oldest entries go when it is full."""
+    store: dict[Any, Any] = st.session_state.setdefault(name, {})
+    while len(store) > size:
+        del store[next(iter(store))]
+    return store
+
+
+@st.cache_resource(show_spinner=False)
+def spare_collections(page: str) -> None:
+    """Take what a page has loaded for good out of garbage collection; once for each page, not for each visit.
+
+    Streamlit collects garbage twice at every move of a slider. With all of torch and Plotly in view, that takes a
+    hundred milliseconds and more, without them less than one.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def device_name() -> str | None:
+    """The device that detectors run on; None as long as torch has not been needed."""
+    if "torch" not in sys.modules:
+        return None
+    from idecode_core.device import choose_device
+
+    return {"cuda": "graphics card (cuda)", "mps": "graphics processor (mps)"}.get(
+        choose_device().type, "processor (cpu)"
+    )

@@ -1,0 +1,91 @@
+"""What differs between pictures and sounds on the pages: one object for each, so that no page branches on a word.
+
+A new kind of input is one file like `pictures` and one line in `modality_of`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idecode_core.folder.settings import FolderSettings
+from ui.frame.samples import Sample
+
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+    from idecode_core.detector import Detector
+    from idecode_core.scorer import Inspected, Variant
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Bundled samples to try with one detector: address -> what the visitor clicks on, in Markdown."""
+
+    belonging: Mapping[str, str]
+    foreign: Mapping[str, str]
+    first: str = ""
+    """The address that is shown when the visitor has not chosen yet."""
+    foreign_title: str = "Something else"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """The camera or the microphone."""
+
+    source: str
+    name: str
+    """Of what was captured."""
+    words: str
+    """What the visitor does there."""
+    hint: str
+    take: "Callable[[], UploadedFile | None]"
+
+
+@dataclass(frozen=True, eq=False)
+class Modality:
+    """Pictures, or sounds."""
+
+    name: str  # as in config.json
+    noun: str  # in verdicts, as in "calibration images"
+    thing: str  # what pages call one of them
+    icon: str
+    extensions: tuple[str, ...]
+    formats: str
+    """Which files may be dropped in, in words."""
+    prefix: str
+    """Of the keys of widgets, which differ because their choices do."""
+    width: int  # pixels of a sample beside its verdict
+    on_home: bool
+    """Whether the home page tries the gallery."""
+    capture: Capture
+    read: Callable[[bytes, str], Any]
+    """File and name -> decoded; an InputError says in one sentence why it cannot be used."""
+    hash_of: Callable[[Any], str]
+    """Decoded -> the hash of its content."""
+    picture_of: Callable[[Any], NDArray[np.uint8]]
+    """Decoded -> pixels (h, w, 3)."""
+    gallery: Callable[[FolderSettings], Gallery]
+    find: Callable[[FolderSettings, str], Sample | None]
+    """The bundled sample of an address, in the gallery or not."""
+    show: Callable[[Sample], None]
+    """Draw a sample beside its verdict."""
+    enlarge: "Callable[[Detector, Inspected, Sequence[Variant]], None]"
+    """Draw the variants of one draw in full."""
+    closer: "Callable[[Detector, Sample, Inspected, int], None] | None" = None
+    """Draw what else there is to see of a sample, with n draws."""
+
+    @property
+    def plural(self) -> str:
+        return f"{self.thing}s"
+
+
+def modality_of(config: FolderSettings) -> Modality:
+    """What a detector takes in."""
+    from ui.frame.pictures import PICTURES
+    from ui.frame.sounds import SOUNDS
+
+    return SOUNDS if config.modality == SOUNDS.name else PICTURES

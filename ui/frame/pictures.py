@@ -1,0 +1,120 @@
+"""Pictures on the pages: bundled ones to try, the camera, and how a picture and its variants are shown."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from idecode_core.draws import content_hash
+from idecode_core.errors import DataError
+from idecode_core.folder.settings import FolderSettings
+from idecode_core.image.read import EXTENSIONS, read_image
+from idecode_core.image.sets import class_names, load_images
+from ui.frame.modality import Capture, Gallery, Modality
+from ui.frame.samples import Sample, data_uri, decoded_sample, png
+
+if TYPE_CHECKING:
+    from idecode_core.detector import Detector
+    from idecode_core.scorer import Inspected, Variant
+
+SETS: dict[str, tuple[str, ...]] = {  # dataset -> what its classes are called
+    "fashion": class_names("fashion"),
+    "cifar10": class_names("cifar10"),
+    "digits": tuple(f"digit {digit}" for digit in range(10)),
+    "photos": ("temple", "flower"),
+    "textures": ("stripes", "checkers", "noise", "blobs", "gradient"),
+}
+PICTURES_ID = 10
+PICTURES_OOD = 3  # of each other set
+WIDTH = 104  # pixels
+SMALL, LARGE = 72, 200  # pixels of an enlarged variant: one of several, the only one
+
+
+def gallery(config: FolderSettings) -> Gallery:
+    """Some pictures that belong (iD) and some that do not (OOD), as far as config.json says what belongs."""
+    return _gallery(config.dataset)
+
+
+@st.cache_resource(show_spinner=False)
+def _gallery(dataset: str) -> Gallery:
+    groups: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    for name in SETS:
+        try:
+            samples = [bundled(name, index, dataset) for index in _variety(name, name == dataset)]
+        except DataError:
+            continue  # a set that is not here is not offered
+        groups[name != dataset].update(
+            (sample.address, f"![{sample.name}]({data_uri(sample.thumbnail)})") for sample in samples
+        )
+    title = "Something else" if dataset else "Pictures to try"
+    return Gallery(*groups, next(iter({**groups[1], **groups[0]}), ""), title)
+
+
+def _variety(name: str, is_id: bool) -> list[int]:
+    """Different classes first, so that a handful shows the variety of the set."""
+    y = load_images(f"{name}-sample").y
+    order = np.argsort([np.count_nonzero(y[:i] == label) for i, label in enumerate(y)], kind="stable")
+    return [int(i) for i in order[: PICTURES_ID if is_id else PICTURES_OOD]]
+
+
+@st.cache_resource(show_spinner=False, max_entries=512)
+def bundled(name: str, index: int, dataset: str) -> Sample:
+    """One bundled picture, for a detector of a dataset; its address is the set's name and its place in it."""
+    images = load_images(f"{name}-sample")
+    truth = ("in-distribution" if name == dataset else "something else") if dataset else ""
+    title = f"{SETS[name][images.y[index]]} (no. {index})"
+    pixels = images.x[index]
+    return decoded_sample(PICTURES, title, png(pixels), pixels, address=f"{name}-sample-{index}", truth=truth)
+
+
+def find(config: FolderSettings, address: str) -> Sample | None:
+    name, _, index = address.rpartition("-")
+    if name.removesuffix("-sample") not in SETS or not index.isdigit():
+        return None
+    try:
+        return bundled(name.removesuffix("-sample"), int(index), config.dataset)
+    except (DataError, IndexError):
+        return None
+
+
+def show(sample: Sample) -> None:
+    st.image(sample.picture, width=WIDTH, alt=sample.name)
+
+
+def enlarge(detector: "Detector", inspected: "Inspected", variants: "Sequence[Variant]") -> None:
+    """Each variant with what was applied and what the model said."""
+    several = len(variants) > 1
+    for variant in variants:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.image(variant.image, width=SMALL if several else LARGE, alt=variant.applied)
+            own_score = f"  \n**Score** {variant.score:.3g}" if several else ""
+            with st.container(width="stretch"):
+                st.caption(f"**Applied** {variant.applied}  \n**Model says** {variant.predicted}{own_score}")
+
+
+PICTURES = Modality(
+    name="image",
+    noun="image",
+    thing="picture",
+    icon="image",
+    extensions=EXTENSIONS,
+    formats="PNG, JPEG, WebP, BMP, TIFF or GIF, up to 20 MB each. One or many.",
+    prefix="",
+    width=WIDTH,
+    on_home=True,
+    capture=Capture(
+        "Camera",
+        "camera picture",
+        "take a picture",
+        "Hold something in front of the camera and take a picture of it.",
+        lambda: st.camera_input("Take a picture", label_visibility="collapsed"),
+    ),
+    read=read_image,
+    hash_of=content_hash,
+    picture_of=lambda pixels: pixels,
+    gallery=gallery,
+    find=find,
+    show=show,
+    enlarge=enlarge,
+)

@@ -1,0 +1,217 @@
+"""The settings that all pages share: they survive changing pages and are in the URL, so a link reproduces the view.
+
+Each widget's key is also its name in the URL; Streamlit keeps the two in step, leaves out what is at its default,
+and ignores what a hand-written link has wrong.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import Any, ParamSpec
+
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+from streamlit.runtime.pages_manager import PagesManager
+
+from idecode_core.folder.settings import FolderSettings
+from ui.frame.cache import device_name, get_configs
+from ui.frame.links import carry_over, keep
+from ui.frame.messages import guard
+
+P = ParamSpec("P")
+
+DEFAULT_DETECTOR = "fashion-rotations"
+DEFAULT_N = 5
+DEFAULT_EPSILON = 0.05
+EPSILONS = tuple(
+    sorted(
+        {i / 1000 for i in range(1, 20)}
+        | {i / 200 for i in range(4, 20)}
+        | {i / 100 for i in range(10, 30, 2)}
+        | {0.3, 0.4, 0.5}
+    )
+)
+AGGREGATES = ("sum", "mean", "max", "sum_of_logs")  # as in conformal.calibration, which is slow to import
+P_KINDS = ("conservative", "smoothed")
+DEFAULTS = {
+    "detector": DEFAULT_DETECTOR,
+    "n": DEFAULT_N,
+    "epsilon": DEFAULT_EPSILON,
+    "aggregate": AGGREGATES[0],
+    "p": P_KINDS[0],
+    "seed": 0,
+}
+KEYS = tuple(DEFAULTS)
+
+Live = Mapping[str, Sequence[str]]
+"""Name of a setting -> keys of the panels that a change of it reruns, in place of the whole page."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the visitor chose in the sidebar."""
+
+    detector: str  # name of the folder below the checkpoint root
+    n: int
+    epsilon: float
+    aggregate: str
+    smoothed: bool
+    seed: int
+
+
+def in_order(configs: Mapping[str, FolderSettings]) -> list[str]:
+    """Names of detectors as they are offered: the one to begin with, then those of pictures, then those of sounds."""
+    return sorted(configs, key=lambda name: (name != DEFAULT_DETECTOR, configs[name].takes_sounds, name))
+
+
+def sidebar(live: Live | None = None) -> Settings:
+    """Draw the settings in the sidebar and return them.
+
+    A page with panels names in `live` those that a setting reruns, for instance {"epsilon": ["verdict"]}; inside
+    such a panel read `current()`, because its arguments are those of the last full run.
+    """
+    enter_by_app()
+    st.session_state["page_complete"], st.session_state["unfinished"] = False, ()
+    carry_over(KEYS, DEFAULTS)
+    live = live or {}
+    configs = get_configs()
+    if st.session_state.get("detector", next(iter(configs))) not in configs:
+        del st.session_state["detector"]  # its folder is gone
+
+    with st.sidebar:
+        st.selectbox(
+            "Detector",
+            in_order(configs),
+            help="A trained model with its calibration. What it was trained on is 'in-distribution' for it.",
+            key="detector",
+            bind="query-params",
+        )
+        config = configs[st.session_state["detector"]]
+        st.caption(f"In-distribution: {config.summary or 'see its card'} · k = {config.k:,}")
+        if st.session_state.get("n", 1) > config.n_max:
+            st.session_state["n"] = config.n_max
+        _sliders(config.n_max, live)
+        with st.expander("For experts", icon=":material/tune:"):
+            _kinds(live)
+            st.number_input(
+                "Seed",
+                0,
+                2**31 - 1,
+                0,
+                help="Chooses the random transforms, together with the input's content. Same input and seed, same answer.",
+                key="seed",
+                bind="query-params",
+            )
+    return current()
+
+
+# Fragments, because of what Streamlit does before the callback of a widget: outside of a fragment it takes the whole page for
+# old, and forgets the downloads and sounds that are on it.
+@st.fragment(key="sliders")
+def _sliders(n_max: int, live: Live) -> None:
+    st.slider(
+        "Transforms, n",
+        1,
+        n_max,
+        min(DEFAULT_N, n_max),
+        help="How many random transforms of the input are scored. More make the answer steadier.",
+        **_link("n", live),
+    )
+    st.select_slider(
+        "False alarms allowed, epsilon",
+        EPSILONS,
+        DEFAULT_EPSILON,
+        format_func=lambda epsilon: f"{epsilon:g}",
+        help="Of in-distribution inputs, at most this share is flagged, on average. An input is flagged when p < epsilon.",
+        **_link("epsilon", live),
+    )
+
+
+@st.fragment(key="kinds")
+def _kinds(live: Live) -> None:
+    st.selectbox(
+        "Aggregate, F",
+        AGGREGATES,
+        help="How the n scores of one input become one score. The paper sums; any choice keeps the guarantee.",
+        **_link("aggregate", live),
+    )
+    st.selectbox(
+        "p-value",
+        P_KINDS,
+        help="Conservative, as in the paper, counts ties against the flag. Smoothed breaks ties at random, so that p is exactly "
+        "uniform on in-distribution data.",
+        **_link("p", live),
+    )
+
+
+def _link(name: str, live: Live) -> dict[str, Any]:
+    """Key, URL and callback of one widget."""
+    return {"key": name, "bind": "query-params", "on_change": partial(rerun_panels, *live.get(name, ()))}
+
+
+def current() -> Settings:
+    """The settings as they are now; also right inside a fragment and in callbacks."""
+    state = st.session_state
+    keep(KEYS)
+    return Settings(
+        detector=state["detector"],
+        n=int(state["n"]),
+        epsilon=float(state["epsilon"]),
+        aggregate=state["aggregate"],
+        smoothed=state["p"] == "smoothed",
+        seed=int(state["seed"]),
+    )
+
+
+def page_complete() -> None:
+    """The page has run to its end, so from now on its fragments can run alone."""
+    st.session_state["page_complete"] = True
+
+
+def panel(key: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """A fragment that shows the settings as they are now, and bad input as a sentence."""
+
+    def decorate(draw: Callable[P, None]) -> Callable[P, None]:
+        @st.fragment(key=key)
+        @wraps(draw)
+        def drawn(*args: P.args, **kwargs: P.kwargs) -> None:
+            with guard():
+                draw(*args, **kwargs)
+                unfinished = st.session_state.get("unfinished", ())
+                st.session_state["unfinished"] = tuple(name for name in unfinished if name != key)
+
+        return drawn
+
+    return decorate
+
+
+def show_device() -> None:
+    """The device, at the foot of the sidebar; known once a detector was loaded."""
+    if name := device_name():
+        st.sidebar.caption(f"Runs on the {name}")
+
+
+def enter_by_app() -> None:
+    """Run app.py first when a link to one page is the first visit to a new server.
+
+    Until st.navigation has been called once, Streamlit takes a folder named pages/ for its older kind of app and
+    runs the page alone, without navigation and page settings.
+    """
+    if PagesManager.uses_pages_directory:
+        PagesManager.uses_pages_directory = False
+        st.rerun()
+
+
+def rerun_panels(*fragments: str) -> None:
+    """For callbacks: rerun these fragments only; the whole page when there are none. A change may interrupt what runs at that moment,
+    so what it left unfinished is done as well: a page that has not come to its end runs again as a whole, and so does a fragment.
+    """
+    if not fragments or not st.session_state.get("page_complete"):
+        st.rerun()
+    st.session_state["unfinished"] = tuple(
+        dict.fromkeys((*fragments, *st.session_state.get("unfinished", ())))
+    )
+    try:
+        st.rerun(st.session_state["unfinished"])
+    except StreamlitAPIException:
+        st.rerun()  # a fragment is not on the page at the moment

@@ -1,0 +1,113 @@
+"""A visitor's files, few or many: each is decoded once, and each bad one costs one sentence while the others go through."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from idecode_core.errors import InputError
+from idecode_core.files.archives import File, read_files
+from ui.frame.messages import refused
+from ui.frame.modality import Modality
+from ui.frame.samples import Sample, data_uri
+
+MAX_FILES = 200  # on the Inspect page, where each is shown
+MAX_UPLOAD = 200  # MB, for a zip; single files have limits of their own
+SHOWN = 14  # thumbnails
+SENTENCES = 12  # refusals that are shown in full
+PROGRESS_FROM = 21  # files; fewer are checked before a bar could be read
+
+
+def few_files(modality: Modality) -> list[Sample]:
+    """Files to look at one by one; kept for this session, over page changes too."""
+    st.file_uploader(
+        modality.plural.capitalize(),
+        accept_multiple_files=True,
+        key="files",
+        help=modality.formats,
+        on_change=mark_changed,
+        args=("files",),
+        label_visibility="collapsed",
+    )
+    if was_changed("files"):
+        files = st.session_state["files"]
+        st.session_state["row"], st.session_state["draw"] = 0, None
+        samples, sentences = check_files([File(f.name, f.getvalue()) for f in files[:MAX_FILES]], modality)
+        if len(files) > MAX_FILES:
+            sentences.append(
+                f"{len(files)} files came; the first {MAX_FILES} are shown. Use the command line for more."
+            )
+        st.session_state["uploads"], st.session_state["refused"] = samples, sentences
+    refused(st.session_state.get("refused", []))
+    return [sample for sample in st.session_state.get("uploads", []) if sample.modality is modality]
+
+
+def many_files(
+    label: str, key: str, modality: Modality, *, folder: bool = False, compact: bool = False
+) -> list[Sample]:
+    """Files for a set: loose, zipped or a folder, copies left out; kept for this session, over page changes too."""
+    files = st.file_uploader(
+        label,
+        accept_multiple_files="directory" if folder else True,
+        key=f"{key}_{'folder' if folder else 'files'}",
+        max_upload_size=MAX_UPLOAD,
+        help=f"Many {modality.plural}, or a zip of them: {', '.join(modality.extensions)}. They are kept for your session "
+        "only.",
+        on_change=mark_changed,
+        args=(key,),
+    )
+    store = st.session_state.setdefault(f"{key}_checked", {})
+    if was_changed(key):
+        contents = read_files([File(file.name, file.getvalue()) for file in files], modality.extensions)
+        found, sentences = check_files(contents.files, modality)
+        samples, copies = without_copies(found)
+        store.update(samples=samples, sentences=[*contents.refused, *sentences, *copies], modality=modality)
+    if store.get("modality") is not modality:  # another kind of detector was chosen
+        return []
+    samples, sentences = store["samples"], store["sentences"]
+    if len(sentences) > SENTENCES:
+        rest = len(sentences) - SENTENCES
+        sentences = [*sentences[:SENTENCES], f"... and {rest} more for reasons like these."]
+    refused(sentences)
+    if samples:
+        st.markdown(f"**{len(samples):,} {modality.plural if len(samples) > 1 else modality.thing} ready.**")
+        if not compact:
+            st.image([data_uri(sample.thumbnail) for sample in samples[:SHOWN]], width=56)
+    return list(samples)
+
+
+def check_files(files: Sequence[File], modality: Modality) -> tuple[list[Sample], list[str]]:
+    """The samples that could be read, and a sentence for each file that could not."""
+    from ui.frame.scores import arrive
+
+    samples, sentences = [], []
+    bar = st.progress(0.0, "Checking the files ...") if len(files) >= PROGRESS_FROM else None
+    for i, file in enumerate(files):
+        try:
+            samples.append(arrive(modality, file.name, file.data))
+        except InputError as error:
+            sentences.append(str(error))
+        if bar:
+            bar.progress((i + 1) / len(files))
+    if bar:
+        bar.empty()
+    return samples, sentences
+
+
+def without_copies(samples: Sequence[Sample]) -> tuple[list[Sample], list[str]]:
+    """Each content once, and a sentence for each further file that has it."""
+    kept: dict[str, Sample] = {}
+    sentences = []
+    for sample in samples:
+        first = kept.setdefault(sample.content_hash, sample)
+        if first is not sample:
+            sentences.append(f"{sample.name}: has the same content as {first.name}; one copy counts.")
+    return list(kept.values()), sentences
+
+
+def mark_changed(key: str) -> None:
+    """An uploader forgets its files when the page changes; only what the visitor does to it counts as a change."""
+    st.session_state[f"{key}_changed"] = True
+
+
+def was_changed(key: str) -> bool:
+    return bool(st.session_state.pop(f"{key}_changed", False))

@@ -1,0 +1,106 @@
+"""Where the inputs of the Inspect page come from: the gallery, the visitor's files, camera or microphone."""
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from idecode_core.files.archives import File
+from idecode_core.folder.settings import FolderSettings
+from ui.frame.links import carry_over, keep, link_value, put_in_link
+from ui.frame.messages import escape, refused
+from ui.frame.modality import Modality, modality_of
+from ui.frame.samples import Sample
+from ui.frame.uploads import check_files, few_files
+
+
+def choose_samples(config: FolderSettings) -> list[Sample]:
+    """What the visitor wants to look at. Empty only when there is nothing yet; what was shown last stays otherwise."""
+    modality = modality_of(config)
+    st.session_state.setdefault("sample", link_value("sample"))
+    key = f"{modality.prefix}source"
+    carry_over([key])
+    sources = {"Gallery": from_gallery, "Files": from_files, modality.capture.source: captured}
+    source = st.segmented_control(
+        f"{modality.thing.capitalize()} from",
+        list(sources),
+        default="Gallery",
+        required=True,
+        key=key,
+        bind="query-params",
+        label_visibility="collapsed",
+        width="stretch",
+    )
+    keep([key])
+    chosen = sources[source](config, modality)
+    held = [sample for sample in st.session_state.get("shown", []) if sample.modality is modality]
+    if not chosen and not held and (linked := modality.find(config, st.session_state["sample"] or "")):
+        held = [linked]
+    if not chosen and held:
+        st.caption(f"Still showing: {escape(', '.join(sample.name for sample in held[:3]))}")
+    samples = chosen or held
+    st.session_state["shown"] = samples
+    if samples:
+        put_in_link("sample", samples[min(st.session_state.get("row") or 0, len(samples) - 1)].address)
+    return samples
+
+
+def from_gallery(config: FolderSettings, modality: Modality) -> list[Sample]:
+    gallery = modality.gallery(config)
+    sample = modality.find(config, st.session_state["sample"] or "") or modality.find(config, gallery.first)
+    if sample is None:
+        st.info(
+            f"No bundled {modality.plural} were found. Drop in a file of your own, or {modality.capture.words}."
+        )
+        return []
+    st.session_state["sample"] = sample.address
+    if gallery.note:
+        st.caption(gallery.note)
+    summary = config.summary or "what the detector knows"
+    for key, title, group in (
+        ("belonging", f"In-distribution: {summary}", gallery.belonging),
+        ("foreign", gallery.foreign_title, gallery.foreign),
+    ):
+        choose_one(f"{modality.prefix}{key}", title, group, sample.address, "sample")
+    return [sample]
+
+
+def choose_one(key: str, title: str, labels: Mapping[str, str], address: str, chosen: str) -> None:
+    """Bundled samples to click on, if there are any; st.session_state[chosen] then holds the address."""
+    if not labels:
+        return
+
+    def take() -> None:
+        # A click on the chosen one would unselect it; the page keeps it.
+        if clicked := st.session_state[key]:
+            st.session_state[chosen], st.session_state["draw"] = clicked, None
+
+    st.session_state[key] = address if address in labels else None
+    st.pills(title, list(labels), format_func=labels.__getitem__, key=key, on_change=take, wrap=True)
+
+
+def from_files(config: FolderSettings, modality: Modality) -> list[Sample]:
+    samples = few_files(modality)
+    wanted = st.session_state["sample"] or ""
+    if wanted.startswith("file-") and wanted not in [sample.address for sample in samples]:
+        st.info(
+            "This link was made with somebody's own file, which a link cannot carry. Drop the same file here to see the "
+            f"same view; its fingerprint begins with {escape(wanted.removeprefix('file-')[:12])}."
+        )
+    elif not samples:
+        st.caption(f"Drop in one {modality.thing} or many. They are kept for your session only.")
+    return samples
+
+
+def captured(config: FolderSettings, modality: Modality) -> list[Sample]:
+    """What the camera or the microphone took; decoded once."""
+    taken = modality.capture.take()
+    if taken is None:
+        st.caption(modality.capture.hint)
+        return []
+    if st.session_state.get("captured_id") != taken.file_id:
+        file = File(modality.capture.name, taken.getvalue())
+        st.session_state["captured"] = check_files([file], modality)
+        st.session_state["captured_id"] = taken.file_id
+    samples, sentences = st.session_state["captured"]
+    refused(sentences)
+    return list(samples)

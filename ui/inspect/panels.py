@@ -1,0 +1,265 @@
+"""The panels of the Inspect page. Each is a fragment that reads the settings as they are now and slices stored scores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from idecode_core.conformal.judge import Judgement, Verdict, judge, smoothing_generator
+from idecode_core.verdict import meaning, sentence
+from ui.frame.links import carry_over, keep
+from ui.frame.look import chart
+from ui.frame.messages import escape
+from ui.frame.samples import Sample, data_uri
+from ui.frame.scores import growing_p_values, inspect, vectors_over_seeds
+from ui.frame.settings import Settings, current, panel, rerun_panels
+
+if TYPE_CHECKING:
+    from idecode_core.detector import Detector
+
+SEEDS = 10
+RULES = ("alone", "together")
+
+
+def verdicts(
+    detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64], settings: Settings
+) -> Judgement:
+    """Verdicts under the settings of this moment; never runs the model."""
+    smoothed_by = (
+        [smoothing_generator(sample.content_hash, settings.seed) for sample in samples]
+        if settings.smoothed
+        else None
+    )
+    return judge(
+        detector.calibration,
+        vectors,
+        n=settings.n,
+        epsilon=settings.epsilon,
+        aggregate=settings.aggregate,
+        smoothed_by=smoothed_by,
+        false_discovery_control=len(samples) > 1 and st.session_state.get("rule") == "together",
+    )
+
+
+def chosen_row(samples: Sequence[Sample]) -> int:
+    return min(int(st.session_state.get("row") or 0), len(samples) - 1)
+
+
+@dataclass
+class OnScreen:
+    """What the verdict's panel shows now, for downloads, which are made when they are asked for."""
+
+    settings: Settings
+    found: Judgement
+    row: int
+
+
+@panel("files")
+def files(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+    """The table of many files."""
+    if len(samples) > 1:
+        table(samples, verdicts(detector, samples, vectors, current()))
+
+
+@panel("picture")
+def picture(samples: Sequence[Sample]) -> None:
+    """What is judged."""
+    sample = samples[chosen_row(samples)]
+    sample.modality.show(sample)
+
+
+@panel("verdict")
+def words(
+    detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64], screen: OnScreen
+) -> None:
+    """The verdict in words."""
+    settings, row = current(), chosen_row(samples)
+    found = verdicts(detector, samples, vectors, settings)
+    screen.settings, screen.found, screen.row = settings, found, row
+    show_words(samples[row], found[row])
+
+
+@panel("aggregate")
+def aggregate(detector: "Detector", screen: OnScreen) -> None:
+    """The aggregate on the calibration histogram. Runs after the verdict, and shows the same."""
+    show_aggregate(detector, screen.found[screen.row], screen.settings)
+
+
+@panel("closer")
+def closer(detector: "Detector", samples: Sequence[Sample]) -> None:
+    """What else there is to see of the input."""
+    settings, sample = current(), samples[chosen_row(samples)]
+    if sample.modality.closer:
+        sample.modality.closer(detector, sample, inspect(detector, sample, settings.seed), settings.n)
+
+
+def results(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> OnScreen:
+    """The verdict in words, the aggregate on the calibration histogram, and for many files the table.
+
+    Small panels: a move of epsilon draws again what shows epsilon, and neither pictures nor sounds.
+    """
+    screen = OnScreen(current(), verdicts(detector, samples, vectors, current()), chosen_row(samples))
+    files(detector, samples, vectors)
+    with st.container(horizontal=True, vertical_alignment="center", key="picture"):
+        with st.container(width=samples[0].modality.width):
+            picture(samples)
+        with st.container(width="stretch"):
+            words(detector, samples, vectors, screen)
+    aggregate(detector, screen)
+    closer(detector, samples)
+    return screen
+
+
+def show_words(sample: Sample, verdict: Verdict) -> None:
+    colour, icon = ("orange", "flag") if verdict.is_ood else ("blue", "check_circle")
+    answer, _, reason = sentence(verdict, sample.modality.noun).partition(":")
+    means, does_not = meaning(verdict, sample.modality.noun)
+    st.caption(f"{escape(sample.name)} · {sample.truth}" if sample.truth else escape(sample.name))
+    st.markdown(f"### :{colour}[:material/{icon}: {answer}]: {reason.strip()}")
+    st.markdown(f"**It means:** {means}  \n**It does not mean:** {does_not}")
+
+
+def show_verdict(sample: Sample, verdict: Verdict) -> None:
+    """Picture and words in one piece, for a page that changes both at once."""
+    with st.container(horizontal=True, vertical_alignment="center", key="picture"):
+        with st.container(width=sample.modality.width):
+            sample.modality.show(sample)
+        with st.container(width="stretch", gap="small"):
+            show_words(sample, verdict)
+
+
+def show_aggregate(detector: "Detector", verdict: Verdict, settings: Settings, height: int = 320) -> None:
+    from idecode_core.plots import inspect as figures
+
+    chart(
+        figures.aggregate_on_histogram(
+            detector.calibration.scores(settings.n, settings.aggregate),
+            verdict.score,
+            verdict.threshold,
+            is_ood=verdict.is_ood,
+            height=height,
+        ),
+        key="aggregate_chart",
+        alt=f"Histogram of calibration scores; this input scores {verdict.score:.3g}",
+    )
+
+
+def table(samples: Sequence[Sample], found: Judgement) -> None:
+    carry_over(["rule"])
+    st.segmented_control(
+        "Judge the files",
+        RULES,
+        default="alone",
+        required=True,
+        key="rule",
+        bind="query-params",
+        on_change=lambda: rerun_panels("files", "verdict", "aggregate"),
+        help="Alone: of files that belong, at most a share epsilon is flagged. Together: of the files that are flagged, at "
+        "most a share epsilon belongs (Benjamini-Hochberg). Both on average.",
+    )
+    keep(["rule"])
+    st.markdown(f"**{found.is_ood.sum()} of {len(found)} files flagged.** Choose a row to look closer.")
+    st.dataframe(
+        {
+            "": [data_uri(sample.thumbnail) for sample in samples],
+            "File": [sample.name for sample in samples],
+            "Verdict": [verdict.answer for verdict in found],
+            "p-value": found.p_values,
+            "Rank": [f"{rank + 1:,} of {found.k + 1:,}" for rank in found.ranks],
+            "Score": found.scores,
+        },
+        column_config={
+            "": st.column_config.ImageColumn(width="small"),
+            "File": st.column_config.TextColumn(width="medium"),
+            "p-value": st.column_config.NumberColumn(format="%.3g"),
+            "Score": st.column_config.NumberColumn(format="%.4g"),
+        },
+        hide_index=True,
+        height=min(36 * len(samples) + 38, 290),
+        key="table",
+        on_select=_choose_row,
+        selection_mode="single-row",
+    )
+
+
+def _choose_row() -> None:
+    rows = st.session_state["table"]["selection"]["rows"]
+    st.session_state["row"] = rows[0] if rows else 0
+    st.session_state["draw"] = None
+    rerun_panels("picture", "verdict", "aggregate", "closer", "draws", "growth", "drawn")
+
+
+def chance(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+    """What more draws, and other draws, do to the p-value."""
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown("#### More transforms")
+        st.caption("Does the p-value settle as n grows? If it still wanders at the right, use more.")
+        growth(detector, samples, vectors)
+    with right:
+        st.markdown("#### Other transforms")
+        drawn(detector, samples)
+
+
+@panel("growth")
+def growth(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+    """The p-value against the number of draws."""
+    from idecode_core.plots import inspect as figures
+
+    settings, row = current(), chosen_row(samples)
+    p_values = growing_p_values(detector, samples[row], vectors[row], settings.seed, settings.aggregate)
+    chart(
+        figures.p_as_n_grows(p_values, settings.epsilon, settings.n),
+        key="growth_chart",
+        alt=f"The p-value for n from 1 to {len(p_values)}",
+    )
+
+
+@panel("drawn")
+def drawn(detector: "Detector", samples: Sequence[Sample]) -> None:
+    """The p-value under ten seeds, once the visitor asked for it."""
+    from idecode_core.plots import inspect as figures
+
+    settings, sample = current(), samples[chosen_row(samples)]
+    drawn_for = (detector.name, sample.content_hash, settings.seed)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Re-draw the transforms",
+            icon=":material/casino:",
+            on_click=_next_seed,
+            help="Takes the next seed: other random transforms of the same input.",
+        )
+        if st.button(
+            f"Draw {SEEDS} times", icon=":material/replay_10:", help="Scores the input under ten seeds."
+        ):
+            st.session_state["drawn_for"] = drawn_for
+    if st.session_state.get("drawn_for") != drawn_for:
+        st.caption("How much of the p-value is the luck of the draw? Draw ten times and see it move.")
+        return
+    seeds = [settings.seed + i for i in range(SEEDS)]
+    vectors = vectors_over_seeds(detector, sample, seeds)
+    found = judge(
+        detector.calibration,
+        vectors,
+        n=settings.n,
+        epsilon=settings.epsilon,
+        aggregate=settings.aggregate,
+    )
+    low, high = found.p_values.min(), found.p_values.max()
+    st.caption(
+        f"Over {SEEDS} seeds p runs from {low:.3g} to {high:.3g}; flagged {found.is_ood.sum()} times of {SEEDS}. "
+        "A wide spread asks for a larger n."
+    )
+    chart(
+        figures.p_over_seeds(found.p_values, seeds, settings.epsilon, height=240),
+        key="chance_chart",
+        alt=f"p-values under {SEEDS} seeds",
+    )
+
+
+def _next_seed() -> None:
+    st.session_state["seed"] = int(st.session_state["seed"]) + 1
+    st.rerun()
