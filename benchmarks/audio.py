@@ -37,9 +37,10 @@ def compare(seconds: float, n: int, repeats: int) -> tuple[float, float, float, 
     scorer = AudioScorer(model, recipe.transforms, recipe.base_ncm, recipe.shows.features)
     wave = noise(seconds, 44_100, generator=np.random.default_rng(0))
     sound = Sound(wave, 44_100)  # an upload: it has to be resampled as well
-    clip = scorer.clip(sound)
-    masked = scorer.transforms.apply(clip.blocks[None], scorer.draw([clip], n, 0)[0][None])[0]
-    x = torch.cat([clip.blocks, masked.flatten(0, 1)])  # what scoring shows to the network
+    point = scorer.prepare(sound, seed=0)
+    blocks = point.x.blocks
+    masked = scorer.transforms.apply(blocks[None], scorer.draw(point, n)[None])[0]
+    x = torch.cat([blocks, masked.flatten(0, 1)])  # what scoring shows to the network
 
     def forward() -> None:
         with torch.inference_mode():
@@ -47,9 +48,9 @@ def compare(seconds: float, n: int, repeats: int) -> tuple[float, float, float, 
 
     runs: list[Callable[[], object]] = [
         lambda: scorer.score(sound, n=n, seed=0),
-        lambda: scorer.base_scores([clip], scorer.draw([clip], n, 0)),
+        lambda: scorer.score(point, n=n, seed=0),
         forward,
-        lambda: scorer.clip(sound),
+        lambda: scorer.prepare(sound, seed=0),
     ]
     for run in runs:
         run()  # first calls load libraries

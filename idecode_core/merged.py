@@ -18,6 +18,7 @@ from idecode_core.conformal import p_values
 from idecode_core.draws import Prepared
 from idecode_core.errors import SettingError
 from idecode_core.scorer import (
+    NOUNS,
     Inspected,
     Progress,
     Samples,
@@ -102,7 +103,7 @@ class MergedScorer:
                 ]
                 yield {"": self.merge([part.score_vectors for part in scored])}, scored[0].parameters
 
-        return in_one_pass(batches(), progress, "image" if self.modality == "image" else "sound")[""]
+        return in_one_pass(batches(), progress, NOUNS[self.modality])[""]
 
     def inspect(self, sample: Any, *, n: int, seed: int) -> Inspected:
         """Every member's variants; a draw's terms are what the members add to it."""

@@ -4,8 +4,9 @@ iDECODe for pictures and for sounds, a merged detector, a rival, a user's networ
 can be calibrated. A new kind is one file with a class that has these methods, and one line in SCORERS.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from itertools import islice
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from idecode_core.draws import Prepared
 from idecode_core.errors import CheckpointError, InputError, SettingError
+from idecode_core.transforms import transform_settings
 
 VARIANTS_PER_BATCH = 512  # transformed inputs that go through a network at once
 Progress = Callable[[int], None]
@@ -26,6 +28,8 @@ Samples = Any
 Settings = dict[str, Any]
 """A scorer without its tensors, ready for JSON."""
 Vectors = NDArray[np.float64]
+NOUNS = {"image": "image", "audio": "sound"}
+"""What one sample of a modality is called."""
 T = TypeVar("T")
 
 SCORERS = {
@@ -175,3 +179,65 @@ def in_one_pass(
     if not parameters:
         raise InputError(f"Expected at least one {noun}, got none; add files or check the folder.")
     return {name: Scored(np.concatenate(parts), tuple(parameters)) for name, parts in found.items()}
+
+
+class NetworkScorer(ABC):
+    """What scorers of one network share: several base NCMs from one pass, and how they are written down.
+
+    Subclasses are frozen dataclasses with these fields, and add how an input is read, prepared and predicted.
+    """
+
+    kind: ClassVar[str]
+    modality: ClassVar[str]
+    model: Any
+    transforms: Any
+    base_ncm: str
+    classes: tuple[str, ...]
+
+    @abstractmethod
+    def batches(
+        self, base_ncms: Sequence[str], samples: Samples, n: int, seed: int
+    ) -> Iterator[tuple[dict[str, Vectors], Iterable[Tensor]]]:
+        """Batch after batch: score vectors (batch, n) by base NCM, and the parameters drawn for each point."""
+
+    @abstractmethod
+    def logits(self, samples: Samples) -> Tensor:
+        """M(x) of each sample, without transforms: (N, outputs). What a classifier says."""
+
+    @abstractmethod
+    def input_settings(self) -> Settings:
+        """The part of the settings that is about the input: preprocessing or features."""
+
+    def score_under(
+        self,
+        base_ncms: Sequence[str],
+        samples: Samples,
+        *,
+        n: int,
+        seed: int,
+        progress: Progress | None = None,
+    ) -> dict[str, Scored]:
+        """Scores under several base NCMs that read the same predictions, from one pass."""
+        check_n(n)
+        return in_one_pass(self.batches(base_ncms, samples, n, seed), progress, NOUNS[self.modality])
+
+    def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
+        return self.score_under([self.base_ncm], samples, n=n, seed=seed, progress=progress)[self.base_ncm]
+
+    def describe(self, parameters: Tensor) -> list[str]:
+        words: list[str] = self.transforms.describe(parameters)
+        return words
+
+    def settings(self) -> Settings:
+        return {
+            "kind": self.kind,
+            "model": asdict(self.model.config),
+            "transforms": transform_settings(self.transforms),
+            "base_ncm": self.base_ncm,
+            **self.input_settings(),
+            "classes": list(self.classes),
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        weights: dict[str, Tensor] = self.model.state_dict()
+        return weights

@@ -23,17 +23,15 @@ from idecode_core.ncm import BASE_NCMS, ERROR
 from idecode_core.scorer import (
     VARIANTS_PER_BATCH,
     Inspected,
-    Progress,
+    NetworkScorer,
     Samples,
-    Scored,
     Settings,
     Term,
     Vectors,
     check_n,
-    in_one_pass,
     prepared,
 )
-from idecode_core.transforms import SpecAugment, build_transforms, transform_settings
+from idecode_core.transforms import SpecAugment, build_transforms
 
 SMALLEST_SHARE = 1e-30  # keeps the logarithm of a softmax output finite
 
@@ -64,7 +62,7 @@ class InspectedSound(Inspected):
 
 
 @dataclass(frozen=True, eq=False)
-class AudioScorer:
+class AudioScorer(NetworkScorer):
     """M, G and the base NCM for sounds, with the features that belong to them."""
 
     kind: ClassVar[str] = "audio"
@@ -94,23 +92,7 @@ class AudioScorer:
             content_key(sound.samples, seed), seed, Clip(sound, self.features.blocks(sound.samples))
         )
 
-    def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
-        return self.score_under([self.base_ncm], samples, n=n, seed=seed, progress=progress)[self.base_ncm]
-
-    def score_under(
-        self,
-        base_ncms: Sequence[str],
-        samples: Samples,
-        *,
-        n: int,
-        seed: int,
-        progress: Progress | None = None,
-    ) -> dict[str, Scored]:
-        """Scores under several base NCMs that read the same predictions, from one pass."""
-        check_n(n)
-        return in_one_pass(self._batches(base_ncms, samples, n, seed), progress, "sound")
-
-    def _batches(
+    def batches(
         self, base_ncms: Sequence[str], samples: Samples, n: int, seed: int
     ) -> Iterator[tuple[dict[str, Vectors], list[Tensor]]]:
         for batch in by_blocks(prepared(self, samples, seed), VARIANTS_PER_BATCH // n):
@@ -184,21 +166,8 @@ class AudioScorer:
         ends = np.minimum(starts + self.features.block_seconds, sound.seconds)
         return np.stack([starts, ends], axis=1)
 
-    def describe(self, parameters: Tensor) -> list[str]:
-        return self.transforms.describe(parameters)
-
-    def settings(self) -> Settings:
-        return {
-            "kind": self.kind,
-            "model": asdict(self.model.config),
-            "transforms": transform_settings(self.transforms),
-            "base_ncm": self.base_ncm,
-            "features": asdict(self.features),
-            "classes": list(self.classes),
-        }
-
-    def tensors(self) -> dict[str, Tensor]:
-        return self.model.state_dict()
+    def input_settings(self) -> Settings:
+        return {"features": asdict(self.features)}
 
     @classmethod
     def build(

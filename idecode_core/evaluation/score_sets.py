@@ -7,11 +7,10 @@ alone, so a stopped run goes on where it was.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from idecode_core.errors import CheckpointError
 from idecode_core.evaluation.ablations import read_ablation, write_ablation
@@ -30,7 +29,7 @@ from idecode_core.folder.scores import (
 from idecode_core.folder.settings import read_settings
 from idecode_core.merged import MergedScorer
 from idecode_core.ncm import BASE_NCMS, softmax_baseline
-from idecode_core.scorer import Progress, Samples, Scored, Scorer, Vectors
+from idecode_core.scorer import NetworkScorer, Progress, Scorer, Vectors
 
 DRAWS = RUNS * DRAWS_PER_RUN
 PLAIN = "plain"
@@ -39,26 +38,6 @@ OWN = "own"  # the base NCM of a scorer that has several models, or none
 Float32 = NDArray[np.float32]
 Report = Callable[[str, int, int], None]
 """Called with (set, points done, points)."""
-
-
-@runtime_checkable
-class ModelScorer(Protocol):
-    """A scorer with one model, whose predictions several base NCMs can read."""
-
-    @property
-    def base_ncm(self) -> str: ...
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Of a classifier, else empty."""
-        ...
-
-    @property
-    def score_under(self) -> Callable[..., dict[str, Scored]]:
-        """(base NCMs, samples, n=, seed=, progress=) -> what was scored under each, from one pass."""
-        ...
-
-    def logits(self, samples: Samples) -> Tensor: ...
 
 
 class Shelf(Protocol):
@@ -135,7 +114,7 @@ def score_test_sets(
     folder = Path(folder)
     detector, identity = load_detector(folder), read_settings(folder).scorer_sha256
     scorer, seed = detector.scorer, detector.calibration.seed
-    own = scorer.base_ncm if isinstance(scorer, ModelScorer) else OWN
+    own = scorer.base_ncm if isinstance(scorer, NetworkScorer) else OWN
     shelves: dict[str, Shelf] = {own: OwnScores(folder, identity, draws)}
     if without_familiarity:
         shelves[plain_ncm(own, folder)] = OwnScores(folder / PLAIN, identity, draws)
@@ -152,7 +131,7 @@ def score_test_sets(
             )
             for name, shelf in missing.items():
                 shelf.put(one, found[name][:, : shelf.draws].astype(np.float32))
-        if isinstance(scorer, ModelScorer) and scorer.classes:
+        if isinstance(scorer, NetworkScorer) and scorer.classes:
             store_softmax_scores(folder, scorer, one, identity)
         if not one.is_calibration:
             done.append(one.name)
@@ -170,7 +149,7 @@ def score_under(
     progress: Progress | None = None,
 ) -> dict[str, Vectors]:
     """Score vectors (N, n) by base NCM; a merged scorer takes its members' from their folders where they are stored."""
-    if isinstance(scorer, ModelScorer):
+    if isinstance(scorer, NetworkScorer):
         scored = scorer.score_under(base_ncms, one.points, n=n, seed=seed, progress=progress)
         return {name: found.score_vectors for name, found in scored.items()}
     if not isinstance(scorer, MergedScorer):
@@ -187,7 +166,7 @@ def score_under(
     return {OWN: scorer.merge(parts)}
 
 
-def store_softmax_scores(folder: Path, scorer: ModelScorer, one: SetToScore, identity: str) -> None:
+def store_softmax_scores(folder: Path, scorer: NetworkScorer, one: SetToScore, identity: str) -> None:
     """SBP's scores of a set (N,) into `softmax/<set>.npz`, unless they are there."""
     try:
         if len(read_softmax_scores(folder, one.name, identity)) == len(one):

@@ -24,18 +24,16 @@ from idecode_core.ncm import BASE_NCMS
 from idecode_core.scorer import (
     VARIANTS_PER_BATCH,
     Inspected,
-    Progress,
+    NetworkScorer,
     Samples,
-    Scored,
     Settings,
     Term,
     Vectors,
     check_n,
     chunks,
-    in_one_pass,
     prepared,
 )
-from idecode_core.transforms import Rotations, TransformSet, build_transforms, transform_settings
+from idecode_core.transforms import Rotations, TransformSet, build_transforms
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +55,7 @@ class Predicted:
 
 
 @dataclass(frozen=True, eq=False)
-class ImageScorer:
+class ImageScorer(NetworkScorer):
     """M, G and the base NCM for images, with the preprocessing that belongs to them."""
 
     kind: ClassVar[str] = "image"
@@ -83,23 +81,7 @@ class ImageScorer:
     def prepare(self, decoded: Pixels, seed: int) -> Prepared:
         return Prepared(content_key(decoded, seed), seed, self.preprocessing(decoded))
 
-    def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
-        return self.score_under([self.base_ncm], samples, n=n, seed=seed, progress=progress)[self.base_ncm]
-
-    def score_under(
-        self,
-        base_ncms: Sequence[str],
-        samples: Samples,
-        *,
-        n: int,
-        seed: int,
-        progress: Progress | None = None,
-    ) -> dict[str, Scored]:
-        """Scores under several base NCMs that read the same predictions, from one pass."""
-        check_n(n)
-        return in_one_pass(self._batches(base_ncms, samples, n, seed), progress, "image")
-
-    def _batches(
+    def batches(
         self, base_ncms: Sequence[str], samples: Samples, n: int, seed: int
     ) -> Iterator[tuple[dict[str, Vectors], Tensor]]:
         drawn_per_point = n * self.transforms.variants
@@ -177,21 +159,8 @@ class ImageScorer:
             tuple(tuple(Term(name, float(part[i])) for name, part in per_draw.items()) for i in range(n)),
         )
 
-    def describe(self, parameters: Tensor) -> list[str]:
-        return self.transforms.describe(parameters)
-
-    def settings(self) -> Settings:
-        return {
-            "kind": self.kind,
-            "model": asdict(self.model.config),
-            "transforms": transform_settings(self.transforms),
-            "base_ncm": self.base_ncm,
-            "preprocessing": asdict(self.preprocessing),
-            "classes": list(self.classes),
-        }
-
-    def tensors(self) -> dict[str, Tensor]:
-        return self.model.state_dict()
+    def input_settings(self) -> Settings:
+        return {"preprocessing": asdict(self.preprocessing)}
 
     @classmethod
     def build(
