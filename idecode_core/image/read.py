@@ -161,17 +161,27 @@ def _from_array(array: NDArray[np.generic], name: str) -> Pixels:
 
 
 def decode(samples: Any) -> Iterator[Any]:
-    """Every accepted form of samples, one decoded image after the other; prepared samples pass through."""
+    """Every accepted form of samples, one decoded image after the other; prepared samples pass through.
+
+    Torch tensors are (C, H, W) or (N, C, H, W), as everywhere in torch; of (image, label) the label is left out.
+    """
+    samples = _as_array(samples)
     if isinstance(samples, str | Path | bytes | Image.Image | Prepared) or (
         isinstance(samples, np.ndarray) and samples.ndim < 4
     ):
         samples = [samples]
+    elif (
+        not isinstance(samples, Iterable) and hasattr(samples, "__getitem__") and hasattr(samples, "__len__")
+    ):
+        dataset = samples
+        samples = (dataset[i] for i in range(len(dataset)))  # a torch Dataset need not end by itself
     if not isinstance(samples, Iterable):
         raise InputError(
-            f"Expected images: an array (N, H, W, 3), a list of paths, PIL images or arrays, or an iterable of "
-            f"batches; got {type(samples).__name__}."
+            f"Expected images: an array (N, H, W, 3), a tensor (N, 3, H, W), a list of paths, PIL images or arrays, or "
+            f"an iterable of batches; got {type(samples).__name__}."
         )
     for sample in samples:
+        sample = _as_array(_without_label(sample))
         if isinstance(sample, Prepared):
             yield sample
         elif isinstance(sample, np.ndarray) and sample.ndim == 4:
@@ -180,3 +190,29 @@ def decode(samples: Any) -> Iterator[Any]:
             yield from decode(sample)
         else:
             yield read_image(sample)
+
+
+def _without_label(sample: Any) -> Any:
+    """The image or images of (image, label), of a loader's [images, labels] and of {"image": ..., "label": ...}."""
+    if isinstance(sample, dict):
+        return next((sample[key] for key in ("image", "pixel_values", "img") if key in sample), sample)
+    if isinstance(sample, list | tuple) and len(sample) == 2:
+        label = sample[1]
+        if label is None or isinstance(label, int | np.integer) or getattr(label, "ndim", 2) < 2:
+            return sample[0]
+    return sample
+
+
+def _as_array(sample: Any) -> Any:
+    """A torch tensor, channels first, as an array, channels last; anything else as it is. Needs no torch here."""
+    if not (hasattr(sample, "detach") and hasattr(sample, "movedim")):
+        return sample
+    tensor = sample.detach().cpu()
+    if tensor.ndim in (3, 4):
+        if tensor.shape[-3] not in (1, 3, 4):
+            raise InputError(
+                f"The tensor has shape {tuple(tensor.shape)}; expected channels first, (N, 3, H, W) or (3, H, W). Use "
+                "tensor.movedim(-1, -3), or give arrays, which have channels last."
+            )
+        tensor = tensor.movedim(-3, -1)
+    return (tensor.float() if tensor.is_floating_point() else tensor).numpy()

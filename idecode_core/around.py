@@ -1,0 +1,283 @@
+"""A user's own network as a scorer: any torch classifier or feature extractor, a torch.export program, or any function.
+
+    detector = Detector.around(network, calibration=images, size=224)
+
+The network is only asked what it says of x and of g(x); a base NCM (`ncm`) turns that into scores. Saving stores
+everything but foreign code: the weights, a probe (what the network says of three fixed inputs) and the settings. Loading
+asks for the network again and refuses one that has other weights or says something else of the probe. Only a
+torch.export program is stored whole.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.export import ExportedProgram
+
+from idecode_core.errors import CheckpointError, IdecodeError, SettingError
+from idecode_core.files.read import reason
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.scorer import ImageScorer, Predicted
+from idecode_core.ncm import BASE_NCMS, BaseNCM
+from idecode_core.own_model import OwnModel, PredictFn, check_weights, close, open_program
+from idecode_core.scorer import VARIANTS_PER_BATCH, Samples, Settings, chunks, prepared
+from idecode_core.transforms import SmallAffine, TransformSet, build_transforms, transform_settings
+
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+PIXELS_PER_BATCH = (
+    2**21
+)  # 41 pictures of 224 x 224: a large network's activations stay within a gigabyte or two
+PROBES = 3
+NEW_NAMES: set[str] = set()
+"""Base NCMs that were registered by users."""
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""M(g(x)) (batch, m, outputs) and M(x) (batch, outputs), or g for a loss against "g" -> scores (batch, m)."""
+
+
+def register_base_ncm(
+    name: str, loss: Loss, against: Literal["g", "x"] = "x", familiarity: bool = False
+) -> None:
+    """Name a base NCM of your own, so that detectors with it can be saved. Register it again before loading them."""
+    if name in BASE_NCMS and name not in NEW_NAMES:
+        raise SettingError(f"A base NCM called {name!r} comes with this program; choose another name.")
+    NEW_NAMES.add(name)
+    BASE_NCMS[name] = BaseNCM(loss, against, familiarity)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnPredicted(Predicted):
+    """What a user's network says of m variants, under any base NCM."""
+
+    own: BaseNCM | None = None
+
+    def scores(self, base_ncm: str) -> Tensor:
+        found = self._ncm(base_ncm)(self.prediction, self.reference, self.target, self._features)
+        expected = self.prediction.shape[:2]
+        if not isinstance(found, Tensor) or found.shape != expected:
+            came = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+            raise SettingError(
+                f"The base NCM {base_ncm} must give one score per variant: expected a tensor of shape {tuple(expected)}, got "
+                f"{came}. Reduce over the last axis."
+            )
+        return found
+
+    def terms(self, base_ncm: str) -> dict[str, Tensor]:
+        return self._ncm(base_ncm).terms(self.prediction, self.reference, self.target, self._features)
+
+    def _ncm(self, base_ncm: str) -> BaseNCM:
+        return self.own or BASE_NCMS[base_ncm]
+
+    @property
+    def _features(self) -> Tensor | None:
+        return self.features if self.features.shape[-1] else None
+
+
+@dataclass(frozen=True, eq=False)
+class OwnScorer(ImageScorer):
+    """A user's network, G and the base NCM, with the preprocessing that belongs to them."""
+
+    kind: ClassVar[str] = "own"
+
+    model: OwnModel  # type: ignore[assignment]  # it answers; it need not be taken apart into encoder and head
+    own_ncm: BaseNCM | None = None
+    """A base NCM without a name: it scores, and cannot be saved."""
+    probe: Tensor = field(init=False)
+    """What the network says of fixed inputs: (PROBES, outputs)."""
+
+    def __post_init__(self) -> None:
+        if self.own_ncm is None and self.base_ncm not in BASE_NCMS:
+            raise SettingError(
+                f"No base NCM is called {self.base_ncm!r}; expected one of {', '.join(BASE_NCMS)}, or one of your own that "
+                "register_base_ncm has named in this session."
+            )
+        object.__setattr__(self, "probe", self._probe())
+
+    def _probe(self) -> Tensor:
+        """Ask the network and the base NCM once: what does not fit is said here, before anything is calibrated."""
+        size = self.preprocessing.size
+        x = torch.from_numpy(np.random.default_rng(0).random((PROBES, 3, size, size), dtype=np.float32))
+        ncm = self.own_ncm or BASE_NCMS[self.base_ncm]
+        if ncm.familiarity and self.model.features is None:
+            raise SettingError(
+                f"The base NCM {self.base_ncm} looks at features: name the layer that gives them after its ReLU, such as "
+                'features="avgpool" for a torchvision ResNet; or choose another base NCM, such as label_cross_entropy.'
+            )
+        if ncm.against == "g" and isinstance(self.transforms, SmallAffine):
+            raise SettingError(
+                f"The base NCM {self.base_ncm} asks which g was applied, and small affine warps have no answer to that. Use "
+                "label_cross_entropy, or Rotations() for a network that was trained to tell rotations apart."
+            )
+        x = x.to(self.device)
+        try:
+            with torch.inference_mode():
+                said, one = self.model(x)[0].float().cpu(), self.model(x[:1])[0].float().cpu()
+        except IdecodeError:
+            raise
+        except Exception as error:  # foreign code may raise anything
+            raise SettingError(
+                f"The network does not take pictures of shape ({PROBES}, {len(self.model.mean)}, {size}, {size}), or not "
+                f"batches of any size: {type(error).__name__}, {reason(error)}. Check size=, mean= and std=; export a program "
+                'with dynamic_shapes=({0: torch.export.Dim("batch")},).'
+            ) from error
+        if not close(one, said[:1]):
+            warnings.warn(
+                "The network says something else of a picture alone than in company, so scores depend on the batch. Is a layer "
+                "in training mode, or does one look across the batch?",
+                stacklevel=5,
+            )
+        keys = np.arange(2 * PROBES, dtype=np.uint64).reshape(PROBES, 2)
+        drawn = self.transforms.sample(keys, 2)
+        if ncm.against == "g":
+            self._check_answers_g(drawn, said.shape[1])
+        with torch.inference_mode():
+            try:
+                self.predict(x, drawn).scores(self.base_ncm)
+            except IdecodeError:
+                raise
+            except Exception as error:  # a user's own base NCM may raise anything
+                raise SettingError(
+                    f"The base NCM {self.base_ncm} cannot use what the network says, shape ({PROBES}, m, {said.shape[1]}): "
+                    f"{type(error).__name__}, {reason(error)}."
+                ) from error
+        return said
+
+    def _check_answers_g(self, drawn: Tensor, outputs: int) -> None:
+        target = self.transforms.target(drawn)  # (batch, m) classes or (batch, m, p) parameters
+        classes = 4 if not target.is_floating_point() else target.shape[-1]
+        if outputs != classes:
+            raise SettingError(
+                f"The base NCM {self.base_ncm} asks the network which g was applied: expected {classes} outputs, one per "
+                f"{'range of rotations' if not target.is_floating_point() else 'parameter'}, got {outputs}. For a classifier "
+                "use label_cross_entropy with SmallAffine()."
+            )
+
+    def predict_variants(
+        self, x: Tensor, gx: Tensor, parameters: Tensor, base_ncms: Sequence[str] | None = None
+    ) -> Predicted:
+        ncms = [self.own_ncm] if self.own_ncm else [BASE_NCMS[name] for name in base_ncms or [self.base_ncm]]
+        reference = self.model(x)[0].float() if any(ncm.against == "x" for ncm in ncms) else None
+        together = max(1, min(VARIANTS_PER_BATCH, PIXELS_PER_BATCH // self.preprocessing.size**2))
+        pieces = [self.model(piece) for piece in gx.flatten(0, 1).split(together)]
+        prediction = (
+            torch.cat([said for said, _ in pieces]).float().unflatten(0, gx.shape[:2])
+        )  # (batch, m, outputs)
+        features = [seen.float() for _, seen in pieces if seen is not None]
+        z_g = torch.cat(features).unflatten(0, gx.shape[:2]) if features else prediction[..., :0]
+        return OwnPredicted(prediction, reference, self.transforms.target(parameters), z_g, self.own_ncm)
+
+    def logits(self, samples: Samples) -> Tensor:
+        together = max(1, min(VARIANTS_PER_BATCH, PIXELS_PER_BATCH // self.preprocessing.size**2))
+        with torch.inference_mode():
+            rows = [
+                self.model(self.tensor(chunk))[0].float().cpu()
+                for chunk in chunks(prepared(self, samples, seed=0), together)
+            ]
+        return torch.cat(rows)
+
+    def settings(self) -> Settings:
+        if self.own_ncm is not None:
+            raise CheckpointError(
+                "A base NCM that is a function without a name cannot be saved: name it with "
+                "register_base_ncm(name, function), and give that name as base_ncm."
+            )
+        network = self.model.network
+        stored = (
+            "program"
+            if isinstance(network, ExportedProgram)
+            else "function"
+            if self.model.is_function
+            else "weights"
+        )
+        return {
+            "kind": self.kind,
+            "stored": stored,
+            "network": type(network).__name__,
+            "mean": list(self.model.mean),
+            "std": list(self.model.std),
+            "features": self.model.features,
+            "transforms": transform_settings(self.transforms),
+            "base_ncm": self.base_ncm,
+            "preprocessing": asdict(self.preprocessing),
+            "classes": list(self.classes),
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {**self.model.tensors(), "probe": self.probe}
+
+    @classmethod
+    def build(
+        cls,
+        settings: Mapping[str, Any],
+        tensors: Mapping[str, Tensor],
+        device: torch.device,
+        model: nn.Module | PredictFn | None = None,
+        trust_program: bool = False,
+    ) -> "OwnScorer":
+        stored, network = settings["stored"], settings["network"]
+        if stored == "program":
+            own: Any = open_program(tensors["program"], trust_program)
+        elif model is None:
+            what = "predict_fn" if stored == "function" else "network"
+            raise CheckpointError(
+                f"This detector was made around a {what} of type {network}, whose code is not stored: give it again, "
+                f"load_detector(folder, model={what})."
+            )
+        else:
+            own = model
+        answers = OwnModel(own, settings["mean"], settings["std"], device, settings["features"])
+        if stored == "program":
+            answers.program = tensors["program"]  # as it was stored, so that its hash stays
+        else:
+            check_weights(answers, tensors, network)
+        scorer = cls(
+            answers,
+            build_transforms(settings["transforms"]),
+            settings["base_ncm"],
+            Preprocessing(**settings["preprocessing"]),
+            device,
+            tuple(settings["classes"]),
+        )
+        if not close(scorer.probe, tensors["probe"]):
+            raise CheckpointError(
+                f"The {type(own).__name__} that was given says something else of the stored probe than the {network} that was "
+                "calibrated, so its p-values would mean nothing. Give the same network, or calibrate this one."
+            )
+        object.__setattr__(
+            scorer, "probe", tensors["probe"]
+        )  # the last bit may differ between machines; the hash must not
+        return scorer
+
+
+def own_scorer(
+    network: nn.Module | ExportedProgram | None = None,
+    *,
+    predict_fn: PredictFn | None = None,
+    transforms: TransformSet | None = None,
+    base_ncm: str | BaseNCM | Loss = "label_cross_entropy",
+    size: int,
+    mean: Sequence[float] = IMAGENET_MEAN,
+    std: Sequence[float] = IMAGENET_STD,
+    features: str | None = None,
+    classes: Sequence[str] = (),
+    device: torch.device,
+) -> OwnScorer:
+    """The scorer of `Detector.around`, which says what the arguments mean."""
+    if (network is None) == (predict_fn is None):
+        raise SettingError("Give either a network or a predict_fn, and not both.")
+    answers = OwnModel(network if network is not None else predict_fn, mean, std, device, features)  # type: ignore[arg-type]
+    name, own = (
+        (base_ncm, None)
+        if isinstance(base_ncm, str)
+        else (getattr(base_ncm, "__name__", "of your own"), base_ncm)
+    )
+    if own is not None and not isinstance(own, BaseNCM):
+        if not callable(own):
+            raise SettingError(f"base_ncm must be a name, a function or a BaseNCM, got {type(own).__name__}.")
+        own = BaseNCM(own, "x")
+    preprocessing = Preprocessing(size, grey=len(answers.mean) == 1)
+    return OwnScorer(answers, transforms or SmallAffine(), name, preprocessing, device, tuple(classes), own)
