@@ -39,6 +39,8 @@ def meaning(verdict: Verdict, noun: str = "image") -> tuple[str, str]:
             f"smallest possible p-value is {smallest:.3g}.",
             f"that the {noun} belongs. Choose a larger epsilon.",
         )
+    if verdict.batch > 1:
+        return _meaning_together(verdict, noun)
     if verdict.is_ood:
         return (
             f"{noun}s like those of the calibration set come out this strange in at most {100 * verdict.p_value:.3g} % of "
@@ -49,4 +51,31 @@ def meaning(verdict: Verdict, noun: str = "image") -> tuple[str, str]:
         f"among {noun}s like those of the calibration set this one does not stand out: {100 * verdict.p_value:.3g} % of them are "
         "at least as strange.",
         f"that the {noun} belongs: the detector may be blind to what is different about it.",
+    )
+
+
+def _meaning_together(verdict: Verdict, noun: str) -> tuple[str, str]:
+    """Of a batch under false discovery control: the promise is about the flagged ones, not about those that belong."""
+    share = f"{100 * verdict.epsilon:g} %"
+    if verdict.is_ood:
+        return (
+            f"of the files that are flagged together, at most {share} are false discoveries, files that do belong, on "
+            f"average over such batches of {verdict.batch}.",
+            f"that this {noun} belongs with probability {verdict.epsilon:g}; nor that at most {share} of the files that "
+            "belong are flagged: that is the promise of judging each alone.",
+        )
+    return (
+        f"flagging this one too would not keep false discoveries to {share} of the flagged files; judged alone, "
+        f"{comparison(verdict.p_value, verdict.epsilon)}.",
+        f"that the {noun} belongs: among many files only the strangest stand out, and the detector may be blind to what is "
+        "different about it.",
+    )
+
+
+def counting(noun: str = "image", *, smoothed: bool = False) -> str:
+    """The one convention for ranks, explained once: on the page below the table, and in every report."""
+    ties = ", with a random share of the ties" if smoothed else ""
+    return (
+        f"Rank counts the calibration {noun}s, out of k, that are at least as strange. The {noun} itself counts as one more: "
+        f"p = (rank + 1) / (k + 1){ties}."
     )

@@ -79,9 +79,20 @@ def test_csv_keeps_every_digit_and_gives_each_entry_of_a_score_vector_a_column()
     assert len(rows) == 1
     assert float(rows[0]["score_vector_2"]) == 1 / 3
     assert float(rows[0]["score"]) == 0.1 + 1 / 3
-    assert rows[0]["verdict"] == "iD"
-    assert rows[0]["rank"] == "1 of 4"
+    assert rows[0]["verdict"] == "not flagged"
+    assert (int(rows[0]["rank"]), int(rows[0]["k"])) == (0, 3)
     assert "picture" not in rows[0]
+
+
+def test_rank_and_k_of_an_export_give_its_p_value_by_the_convention_that_it_states() -> None:
+    verdict = Verdict(1.0, 168, 5000, 169 / 5001, 0.05, True, 0.5)
+    judged = InspectedSample("a.png", b"", "00", (1.0,), verdict)
+    report = inspection_report(inspection(judged, k=5000))
+    [row] = json.loads(to_json(report))["rows"]
+    assert (row["rank"], row["k"]) == (168, 5000)
+    assert any("p = (rank + 1) / (k + 1)" in text for text in report.sentences)
+    assert row["p_value"] == (row["rank"] + 1) / (row["k"] + 1)
+    assert "168 of 5,000" in report.sentences[0]
 
 
 def test_csv_survives_file_names_with_commas_quotes_and_line_breaks() -> None:
@@ -94,7 +105,7 @@ def test_json_holds_every_setting_that_recomputes_the_batch() -> None:
     found = json.loads(to_json(inspection_report(inspection(sample(), sample("b.png", 0.01, True)))))
     expected = {"detector", "scorer_sha256", "n", "epsilon", "aggregate", "p_value_kind", "seed"}
     assert expected <= set(found["settings"])
-    assert [row["verdict"] for row in found["rows"]] == ["iD", "OOD"]
+    assert [row["verdict"] for row in found["rows"]] == ["not flagged", "flagged"]
     assert found["rows"][0]["score_vector"] == [0.1, 1 / 3]
     assert found["title"] == "1 of 2 flagged by fashion-rotations"
 

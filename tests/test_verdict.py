@@ -58,3 +58,19 @@ def test_an_epsilon_that_can_never_flag_says_so() -> None:
 def test_a_flag_is_never_called_a_probability_of_belonging() -> None:
     _, does_not = meaning(verdict(3))
     assert "belongs with probability" in does_not
+
+
+def test_files_judged_together_are_promised_few_false_discoveries_and_nothing_about_those_that_belong() -> (
+    None
+):
+    for rank in (0, 3, 412):
+        alone, _ = meaning(verdict(rank))
+        together, does_not = meaning(verdict(rank, batch=8))
+        assert "false discoveries" in together
+        assert "false discoveries" not in alone
+        assert "at most 5 % of them are flagged" not in together + does_not
+
+
+def test_a_file_that_only_fails_together_says_what_it_would_be_alone() -> None:
+    missed = Verdict(1.0, 40, 1000, 41 / 1001, 0.05, False, 9.0, 8)
+    assert "judged alone, p = 0.041 < epsilon = 0.05" in meaning(missed)[0]

@@ -110,8 +110,9 @@ def inspect_batch(
 
 def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = ()) -> Report:
     """The batch as a report: one row per sample. A batch of one leads with its verdict in words."""
-    from idecode_core.verdict import sentence
+    from idecode_core.verdict import counting, sentence
 
+    noun = "image" if inspection.modality == "image" else "sound"
     rule = (
         f"Benjamini-Hochberg at q = {inspection.epsilon:g} over the batch (false discovery control)"
         if inspection.false_discovery_control
@@ -135,7 +136,7 @@ def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = ()) 
     if len(inspection.samples) == 1:
         (only,) = inspection.samples
         title = f"{only.name}, seen by {inspection.detector}"
-        lead = [sentence(only.verdict, "image" if inspection.modality == "image" else "sound")]
+        lead = [sentence(only.verdict, noun)]
     return Report(
         title=title,
         sentences=(
@@ -143,6 +144,7 @@ def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = ()) 
             f"A sample is flagged as out of distribution (OOD) by the rule: {rule}. Its p-value is the share of samples "
             f"that are at least as strange, among the {inspection.k:,} calibration samples and itself"
             f"{', ties broken at random' if inspection.smoothed else ''}.",
+            counting(noun, smoothed=inspection.smoothed),
             _guarantee(inspection),
             "A flag does not say why a sample is strange, and no flag does not prove that a sample belongs.",
         ),
@@ -167,9 +169,10 @@ def _guarantee(inspection: Inspection) -> str:
 def _row(sample: InspectedSample, inspection: Inspection) -> Row:
     row: dict[str, Value | Picture] = {
         "name": sample.name,
-        "verdict": "OOD" if sample.verdict.is_ood else "iD",
+        "verdict": sample.verdict.answer,
         "p_value": sample.verdict.p_value,
-        "rank": f"{sample.verdict.rank + 1:,} of {inspection.k + 1:,}",
+        "rank": sample.verdict.rank,
+        "k": inspection.k,
         "score": sample.verdict.score,
         "score_vector": sample.score_vector,
         "content_hash": sample.content_hash,
@@ -251,7 +254,7 @@ judgement = judge(
     aggregate=aggregate,{"".join(f"{chr(10)}    {option}" for option in options)}
 )
 for (name, *_), verdict in zip(files, judgement, strict=True):
-    print(f"{{name}}: p = {{verdict.p_value:.3g}}, {{'OOD' if verdict.is_ood else 'iD'}}")"""
+    print(f"{{name}}: p = {{verdict.p_value:.3g}}, {{verdict.answer}}")"""
 
 
 def _check_cell(inspection: Inspection) -> str:
