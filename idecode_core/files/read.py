@@ -76,7 +76,7 @@ def read_arrays(
     error: type[IdecodeError],
     hint: str,
     name: str = "",
-    most_bytes: int = MOST_BYTES,
+    most_bytes: int | None = None,
 ) -> dict[str, NDArray[Any]]:
     """The arrays of an npz file by name; all of them, or at least those that are named.
 
@@ -87,7 +87,7 @@ def read_arrays(
         if isinstance(source, Path):
             regular_size(source)  # a pipe would wait for ever
         with zipfile.ZipFile(source if isinstance(source, Path) else io.BytesIO(source)) as archive:
-            check_declared_sizes(archive, most_bytes)
+            check_declared_sizes(archive, MOST_BYTES if most_bytes is None else most_bytes)
         with np.load(
             source if isinstance(source, Path) else io.BytesIO(source), allow_pickle=False
         ) as arrays:

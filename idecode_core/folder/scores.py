@@ -80,9 +80,7 @@ def read_score_file(path: Path | str, scorer_sha256: str | None = None) -> Score
 
 def score_paths(folder: Path | str) -> list[Path]:
     """The files of stored sets; hidden ones are what earlier versions left when they were killed."""
-    return [
-        path for path in sorted((Path(folder) / "scores").glob("*.npz")) if not path.name.startswith(".")
-    ]
+    return [path for path in sorted((Path(folder) / "scores").glob("*.npz")) if not path.name.startswith(".")]
 
 
 def read_scores(folder: Path | str, scorer_sha256: str | None = None) -> list[ScoreSet]:

@@ -99,13 +99,17 @@ def check_words(path: Path, values: dict[str, Any]) -> None:
 
     def expect(key: str, sound: bool, words: str, value: Any) -> None:
         if not sound:
-            raise CheckpointError(f"{path}: expected {key} to be {words}, got {printable(str(value)[:40])!r}. {AGAIN}")
+            raise CheckpointError(
+                f"{path}: expected {key} to be {words}, got {printable(str(value)[:40])!r}. {AGAIN}"
+            )
 
     for key in ("name", "summary", "dataset"):
         text = values[key]
         expect(key, printable(text) == text and len(text) <= LONGEST_TEXT, "one line of text", text)
     expect("name", bool(values["name"].strip()), "a name", values["name"])
-    expect("modality", values["modality"] in MODALITIES, f"one of {', '.join(MODALITIES)}", values["modality"])
+    expect(
+        "modality", values["modality"] in MODALITIES, f"one of {', '.join(MODALITIES)}", values["modality"]
+    )
     for key, most in (("k", MOST_POINTS), ("n_max", MOST_DRAWS)):
         expect(key, values[key] <= most, f"at most {most:,}", values[key])
     files = values["files"]
@@ -113,9 +117,16 @@ def check_words(path: Path, values: dict[str, Any]) -> None:
     scorer = values["scorer"]
     for key in ("classes", "names"):
         names = scorer.get(key, [])
-        sound = isinstance(names, list) and all(isinstance(name, str) and printable(name) == name for name in names)
+        sound = isinstance(names, list) and all(
+            isinstance(name, str) and printable(name) == name for name in names
+        )
         expect(f"scorer.{key}", sound, "a list of texts", names)
-    expect("scorer.transforms", isinstance(scorer.get("transforms", {}), dict), "a table", scorer.get("transforms"))
+    expect(
+        "scorer.transforms",
+        isinstance(scorer.get("transforms", {}), dict),
+        "a table",
+        scorer.get("transforms"),
+    )
 
 
 def own_detectors() -> Path:
@@ -136,6 +147,7 @@ def find_detector(name: Path | str) -> Path:
     """A detector folder: as given, or by its name among those that are installed, from any directory."""
     roots = (checkpoint_root(), CHECKPOINTS, CHECKPOINTS.parent, own_detectors(), BUNDLED)
     for folder in (Path(name), *(root / name for root in roots)):
+        recovered(folder)
         if (folder / "config.json").is_file():
             return folder
     places = sorted(checkpoint_root().glob("*/config.json"))

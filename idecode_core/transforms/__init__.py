@@ -53,7 +53,11 @@ def check_ranges(name: str, arguments: Mapping[str, Any]) -> None:
     for field in fields(TRANSFORM_SETS[name]):
         value = arguments.get(field.name, field.default)
         number = isinstance(field.default, int | float)
-        sound = type(value) in (int, float) if isinstance(field.default, float) else type(value) is type(field.default)
+        sound = (
+            type(value) in (int, float)
+            if isinstance(field.default, float)
+            else type(value) is type(field.default)
+        )
         if sound and number:
             sound = 0 <= value <= LARGEST and (field.name != "variants" or value == field.default)
         if not sound:
