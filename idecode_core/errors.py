@@ -29,6 +29,14 @@ class TrainingError(IdecodeError):
     """Training that cannot go on: the loss is not finite, or the run belongs to another recipe."""
 
 
+class DeviceError(IdecodeError):
+    """A device that is too small or that stopped answering."""
+
+
+class SmallerBatchesWarning(UserWarning):
+    """A device's memory did not suffice, so fewer inputs go through the network at once."""
+
+
 class NothingFlaggedWarning(UserWarning):
     """epsilon is so small for this k that no point can ever be flagged."""
 

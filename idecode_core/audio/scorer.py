@@ -20,6 +20,7 @@ from idecode_core.errors import CheckpointError, SettingError
 from idecode_core.models.restore import with_weights
 from idecode_core.models.vgg import VGG, VGGConfig, blank_vgg
 from idecode_core.ncm import BASE_NCMS, ERROR
+from idecode_core.pieces import in_pieces
 from idecode_core.scorer import (
     VARIANTS_PER_BATCH,
     Inspected,
@@ -127,7 +128,7 @@ class AudioScorer(NetworkScorer):
 
     def block_shares(self, blocks: Tensor) -> Tensor:
         """Blocks (b, bands, frames) -> softmax outputs (b, classes)."""
-        return torch.cat([self.model(piece).softmax(dim=-1) for piece in blocks.split(VARIANTS_PER_BATCH)])
+        return in_pieces(self.model, blocks, VARIANTS_PER_BATCH).softmax(dim=-1)
 
     def logits(self, samples: Samples) -> Tensor:
         """M(x) of each clip, without masks, as the log of its softmax outputs: (N, classes). What a classifier says."""

@@ -21,6 +21,7 @@ from idecode_core.image.variants import image_variants
 from idecode_core.models import Equivariant, ModelConfig, blank_model
 from idecode_core.models.restore import with_weights
 from idecode_core.ncm import BASE_NCMS
+from idecode_core.pieces import in_pieces
 from idecode_core.scorer import (
     VARIANTS_PER_BATCH,
     Inspected,
@@ -124,8 +125,8 @@ class ImageScorer(NetworkScorer):
         if self.model.config.pair or against_x:
             z = self.model.encode(x)  # once, for all m variants
             reference = self.model.decode(z, z[:, None])[:, 0]
-        pieces = [self.model.encode(piece) for piece in gx.flatten(0, 1).split(VARIANTS_PER_BATCH)]
-        z_g = torch.cat(pieces).unflatten(0, gx.shape[:2])  # (batch, m, d)
+        encoded = in_pieces(self.model.encode, gx.flatten(0, 1), VARIANTS_PER_BATCH)
+        z_g = encoded.unflatten(0, gx.shape[:2])  # (batch, m, d)
         return Predicted(self.model.decode(z, z_g), reference, self.transforms.target(parameters), z_g)
 
     def logits(self, samples: Samples) -> Tensor:

@@ -1,0 +1,66 @@
+"""Many inputs through a network on a device that may be too small for all of them at once, or may be gone."""
+
+import warnings
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from idecode_core.errors import DeviceError, SmallerBatchesWarning
+
+MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+LOST = ("cuda error", "cudnn", "cublas", "mps", "nccl", "device-side", "hip error", "driver")
+
+
+def in_pieces(network: Callable[[Tensor], Tensor], x: Tensor, size: int) -> Tensor:
+    """`network(x)`, with at most `size` rows of x at once; half as many whenever the device's memory does not suffice.
+
+    A SmallerBatchesWarning says so once. A DeviceError says in one sentence that not even one row fits, or that the
+    device is gone.
+    """
+    done: list[Tensor] = []
+    place = 0
+    while place < len(x) or not done:
+        try:
+            done.append(network(x[place : place + size]))
+            place += size
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                if is_lost(error):
+                    raise DeviceError(
+                        f"The device {x.device} stopped answering ({first_line(error)}). Start the program again, or use "
+                        "the device cpu."
+                    ) from error
+                raise
+            if size == 1:
+                raise DeviceError(
+                    f"The memory of the device {x.device} does not suffice for one input: expected more free memory. Close "
+                    "other programs that use it, or use the device cpu."
+                ) from error
+            size = max(1, min(size, len(x)) // 2)
+        else:
+            continue
+        # Outside of the except block: there the error would keep the tensors that did not fit alive.
+        if x.device.type == "cuda":
+            torch.cuda.empty_cache()
+        warnings.warn(
+            f"The memory of the device {x.device} did not suffice: going on with {size} inputs at once, which is slower.",
+            SmallerBatchesWarning,
+            stacklevel=2,
+        )
+    return torch.cat(done)
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Torch has an error for graphics cards; of the processor's memory it only says so in words."""
+    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error).lower() for words in MEMORY)
+
+
+def is_lost(error: RuntimeError) -> bool:
+    """Whether the device or its driver failed, and not the program."""
+    named = isinstance(error, getattr(torch, "AcceleratorError", ()))
+    return named or any(words in first_line(error).lower() for words in LOST)
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
