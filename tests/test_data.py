@@ -114,7 +114,7 @@ def test_an_npz_that_is_no_dataset_is_refused(arrays, tmp_path):
 @pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04 cut off"])
 def test_a_damaged_dataset_is_refused(content, tmp_path):
     (tmp_path / "bad-test.npz").write_bytes(content)
-    with pytest.raises(DataError, match="cannot be read as a dataset.*Make it again"):
+    with pytest.raises(DataError, match=r"cannot be read as a dataset.*Make it again"):
         load_images("bad-test", tmp_path)
     assert count(tmp_path / "bad-test.npz") is None
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
-from small import random_images, small_scorer
+from small import random_images, small_model, small_scorer
 
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, IdecodeError
@@ -23,6 +24,8 @@ from idecode_core.folder.scores import ScoreSet, write_scores
 from idecode_core.folder.settings import read_settings
 from idecode_core.folder.stored import open_stored
 from idecode_core.folder.training_record import read_split
+from idecode_core.training.recipes import get_recipe
+from idecode_core.training.run_state import RunState, read_log
 from idecode_core.transforms import Rotations, SmallAffine, SpecAugment, build_transforms, transform_settings
 
 
@@ -338,3 +341,36 @@ def test_weights_of_another_shape_are_named(folder):
     hostile(folder, lambda s: None)
     with pytest.raises(CheckpointError, match=r"head.bias of shape \(4,\), and the weights have \(2,\)"):
         load_detector(folder, "cpu")
+
+
+@pytest.mark.parametrize("damage", ["cut", "no metadata", "weights missing", "no number", "gone"])
+def test_a_damaged_run_state_or_log_is_one_sentence(tmp_path, damage):
+    model, average = small_model(), small_model(seed=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    state = RunState(get_recipe("fashion-quick"), 2, model, average, optimizer)
+    state.save(tmp_path, 1)
+    assert state.load(tmp_path) == 1
+    path = tmp_path / "state.safetensors"
+    tensors = load_file(path)
+    metadata = {"recipe": repr(state.recipe), "epochs": "2", "done": "1"}
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:2000])
+    elif damage == "no metadata":
+        save_file(tensors, path)
+    elif damage == "weights missing":
+        save_file({name: t for name, t in tensors.items() if "head" not in name}, path, metadata)
+    elif damage == "no number":
+        save_file(tensors, path, {**metadata, "done": "²"})
+    else:
+        path.unlink()
+    with pytest.raises(IdecodeError, match="no-resume") as caught:
+        state.load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff", b"{", b"[1]\n", b'{"epoch": 0}\n', b"[" * 10**5])
+def test_a_missing_or_damaged_log_is_one_sentence(tmp_path, content):
+    if content is not None:
+        (tmp_path / "log.jsonl").write_bytes(content)
+    with pytest.raises(CheckpointError, match="cannot be read as the log of a training run"):
+        read_log(tmp_path)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.evaluation.metrics import auroc
 from idecode_core.files import write_npz
+from idecode_core.folder.manifest import check_if_listed
 from idecode_core.folder.scores import read_tied
 from idecode_core.folder.stored import Stored
 
@@ -37,6 +38,7 @@ def write_ablation(folder: Path, base_ncm: str, vectors: dict[str, Vectors], sco
 def ablation_aurocs(stored: Stored, base_ncm: str) -> tuple[float, float, float]:
     """AUROC at n = 1, 5, 20 of another base NCM against all OOD sets together, one run; p-values as for the
     detector's own."""
+    check_if_listed(stored.settings, f"ablations/{base_ncm}.npz")
     sets = read_ablation(stored.folder, base_ncm, stored.settings.scorer_sha256)
     calibration, inside = Calibration(sets[CALIBRATION].astype(np.float64)), sets[stored.id_set.name]
     outside = np.concatenate([sets[ood_set.name] for ood_set in stored.ood_sets])

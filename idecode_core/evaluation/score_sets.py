@@ -17,6 +17,7 @@ from idecode_core.evaluation.ablations import read_ablation, write_ablation
 from idecode_core.evaluation.sets import SetToScore, label
 from idecode_core.files import write_npz
 from idecode_core.folder.detector import load_detector, scorer_hash
+from idecode_core.folder.manifest import add_files
 from idecode_core.folder.scores import (
     DRAWS_PER_RUN,
     RUNS,
@@ -133,9 +134,17 @@ def score_test_sets(
                 shelf.put(one, found[name][:, : shelf.draws].astype(np.float32))
         if isinstance(scorer, NetworkScorer) and scorer.classes:
             store_softmax_scores(folder, scorer, one, identity)
+        list_stored(folder, one, ablations)
         if not one.is_calibration:
             done.append(one.name)
     return done
+
+
+def list_stored(folder: Path, one: SetToScore, ablations: Sequence[str]) -> None:
+    """Put the files of a set that is complete into the folder's list: also those that a killed run wrote and did not list."""
+    names = [f"{place}/{one.name}.npz" for place in ("scores", f"{PLAIN}/scores", "softmax")]
+    names += [f"ablations/{name}.npz" for name in ablations]
+    add_files(folder, [name for name in names if (folder / name).is_file()])
 
 
 def score_under(

@@ -1,7 +1,7 @@
 """A training run on disk: weights, their average, the optimiser's state as safetensors, and a log. No pickle."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from idecode_core.errors import CheckpointError, TrainingError
 from idecode_core.files import write_atomically, write_text
+from idecode_core.files.read import DAMAGE, reason, regular_size
 from idecode_core.training.recipe import Recipe
 
 STATE, BEST, LOG = "state.safetensors", "best.safetensors", "log.jsonl"
@@ -34,10 +35,14 @@ class EpochLog:
 def read_log(folder: Path) -> list[EpochLog]:
     path = folder / LOG
     try:
-        return [EpochLog(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError, TypeError) as error:
+        regular_size(path)
+        log = [EpochLog(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        if not log:
+            raise ValueError("it is empty")
+        return log
+    except DAMAGE as error:
         raise CheckpointError(
-            f"{path} cannot be read as the log of a training run: {error}. Train again with --no-resume."
+            f"{path} cannot be read as the log of a training run: {reason(error)}. Train again with --no-resume."
         ) from error
 
 
@@ -108,18 +113,26 @@ class RunState:
         """Restore a run; returns how many epochs are done. Refuses the state of another recipe or length."""
         try:
             with safe_open(folder / STATE, framework="pt") as file:
-                metadata = file.metadata()
+                metadata = dict(file.metadata() or {})
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (OSError, SafetensorError) as error:
             raise CheckpointError(
                 f"{folder / STATE} cannot be read as the state of a run: {error}. Start with --no-resume."
             ) from error
-        if (metadata["recipe"], metadata["epochs"]) != (repr(self.recipe), str(self.epochs)):
+        if (metadata.get("recipe"), metadata.get("epochs")) != (repr(self.recipe), str(self.epochs)):
             raise TrainingError(
                 f"{folder} holds an unfinished run of another recipe or of another number of epochs than "
                 f"{self.recipe.name} with {self.epochs}: expected the same. Start with --no-resume, or choose another "
                 f"folder."
             )
+        try:
+            return self._restore(tensors, metadata["done"])
+        except (KeyError, ValueError, RuntimeError) as error:
+            raise CheckpointError(
+                f"{folder / STATE} is not the whole state of a run: {reason(error)}. Start with --no-resume."
+            ) from error
+
+    def _restore(self, tensors: Mapping[str, Tensor], done: str) -> int:
         for part, module in (("model.", self.model), ("average.", self.average)):
             module.load_state_dict(
                 {name.removeprefix(part): t for name, t in tensors.items() if name.startswith(part)}
@@ -131,4 +144,4 @@ class RunState:
                 entries.setdefault(int(index), {})[key] = value
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": entries, "param_groups": groups})
-        return int(metadata["done"])
+        return int(done)
