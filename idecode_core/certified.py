@@ -21,7 +21,7 @@ from idecode_core import conformal
 from idecode_core.conformal import FloatArray, check_epsilon, checked_scores
 from idecode_core.conformal.calibration import aggregate_scores
 from idecode_core.conformal.ranking import ranks_in
-from idecode_core.errors import ScoreError, SettingError, WrongSignWarning
+from idecode_core.errors import NothingFlaggedWarning, ScoreError, SettingError, WrongSignWarning
 from idecode_core.guarantees.conditional import corrected_epsilon
 
 STRANGE, NORMAL = "strange", "normal"
@@ -97,6 +97,22 @@ class Certified(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-le
         """
         found = self._threshold(epsilon, delta)
         return -found if self.larger_is == NORMAL else found
+
+    def statement(self) -> str:
+        """The threshold at the epsilon (and delta) of this object, and what it promises, in plain words."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NothingFlaggedWarning)
+            limit = self.threshold(self.epsilon, self.delta)
+        if np.isinf(limit):
+            return f"No threshold keeps the rate at {self.epsilon:g} with {self.k:,} calibration scores: nothing is ever flagged."
+        side = "below" if self.larger_is == NORMAL else "above"
+        share = f"at most {100 * self.epsilon:g} % of normal points are flagged"
+        promise = (
+            f"{share[0].upper()}{share[1:]}, on average over calibration sets."
+            if self.delta is None
+            else f"For {100 * (1 - self.delta):g} % of all calibration sets of this size, {share}."
+        )
+        return f"Flag scores {side} {limit!r} (k = {self.k:,}). {promise}"
 
     def p_values(self, scores: ArrayLike) -> FloatArray:
         """Eq. 5 for each new point: (count,)."""

@@ -10,7 +10,7 @@ from idecode_core.certified import certify
 from idecode_core.cli.app import main
 from idecode_core.errors import IdecodeError
 from idecode_core.files.archives import File
-from idecode_core.files.score_columns import read_scores
+from idecode_core.files.one_column import read_scores
 
 NORMAL = np.random.default_rng(0).normal(size=200)
 NEW = np.random.default_rng(1).normal(2, size=30)
@@ -41,7 +41,7 @@ def test_p_values_and_verdicts_of_new_scores_are_written(files, capsys):
     np.testing.assert_array_equal(table["p_value"], certified.p_values(NEW))
     np.testing.assert_array_equal(table["is_ood"], certified.predict(NEW) == -1)
     assert status == 1
-    assert f"above {certified.threshold(0.05, 0.1)!r} (k = 200). For 0.9 of all calibration sets" in out
+    assert f"above {certified.threshold(0.05, 0.1)!r} (k = 200). For 90 % of all calibration sets" in out
     assert f"{int(table['is_ood'].sum())} of 30 new scores are flagged" in out
 
 

@@ -75,7 +75,7 @@ def certify(
     if as_json:
         _print_json(certified, threshold, scores, p, flagged)
     else:
-        print(meaning(certified, threshold))
+        print(certified.statement())
     if scores is None or p is None or flagged is None:
         return
     count = int(flagged.sum())
@@ -86,23 +86,10 @@ def certify(
     raise typer.Exit(SOME_FLAGGED if count else 0)
 
 
-def meaning(certified: "Certified", threshold: float) -> str:
-    """The threshold, and what it promises, in a sentence or two."""
-    side = "above" if certified.larger_is == "strange" else "below"
-    epsilon, delta, k = certified.epsilon, certified.delta, certified.k
-    if math.isinf(threshold):
-        return f"No threshold keeps the rate at {epsilon:g} with {k:,} calibration scores: nothing is ever flagged."
-    if delta is None:
-        promise = f"At most {epsilon:.3g} of normal points are flagged, on average over calibration sets."
-    else:
-        promise = f"For {1 - delta:.3g} of all calibration sets of this size, at most {epsilon:.3g} of normal points are flagged."
-    return f"Flag scores {side} {threshold!r} (k = {k:,}). {promise}"
-
-
 def _scores(path: Path, column: str) -> "FloatArray":
     from idecode_core.files.archives import File
+    from idecode_core.files.one_column import read_scores
     from idecode_core.files.read import reason
-    from idecode_core.files.score_columns import read_scores
 
     try:
         data = path.read_bytes()

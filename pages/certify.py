@@ -1,0 +1,39 @@
+"""Certify: scores of normal points, from any detector, become a threshold that means something."""
+
+import streamlit as st
+
+from ui.certify.bring import bring, example
+from ui.certify.panels import controls, result
+from ui.frame.messages import guard
+from ui.frame.settings import enter_by_app
+
+OWN, EXAMPLE = "Your scores", "An example"
+
+with guard():
+    enter_by_app()
+    st.title("Certify")
+    st.markdown(
+        "Scores of **normal** points from any detector, PyOD, pytorch-ood or your own, are all that is needed: the threshold keeps "
+        "false alarms below the rate that you choose. New scores get p-values."
+    )
+    left, right = st.columns([1, 2.2], gap="large")
+    with left:
+        settings = controls()
+        source = st.segmented_control(
+            "Scores", (OWN, EXAMPLE), default=OWN, required=True, key="c_source", bind="query-params",
+            label_visibility="collapsed",
+        )  # fmt: skip
+        scores = example() if source == EXAMPLE else bring()
+        if source == EXAMPLE:
+            st.caption(
+                "Scores that a detector of clothing gave to clothing it had not seen. The new ones are clothing and "
+                "pictures of something else, half each."
+            )
+    with right:
+        if scores is None:
+            st.info(
+                "Bring a file with the scores of normal points, one row per point, or look at the example.",
+                icon=":material/upload_file:",
+            )
+        else:
+            result(scores, settings)

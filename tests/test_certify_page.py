@@ -1,0 +1,119 @@
+"""The Certify page through Streamlit's AppTest, and the notebook that it hands out."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from idecode_core.certified import certify
+from idecode_core.plots.histograms import Group, score_histograms
+from idecode_core.plots.style import CALIBRATION
+from idecode_core.report import to_csv
+from idecode_core.report.certified import certified_export
+
+PAGE = Path(__file__).parent.parent / "pages" / "certify.py"
+NORMAL = np.random.default_rng(0).normal(size=100).round(3)
+CSV = "text/csv"
+
+
+def page(**state: object) -> AppTest:
+    app = AppTest.from_file(str(PAGE), default_timeout=60)
+    for key, value in state.items():
+        app.session_state[key] = value
+    return app.run()
+
+
+def as_csv(scores: np.ndarray) -> bytes:
+    return ("score\n" + "\n".join(map(repr, scores.tolist()))).encode()
+
+
+def words(app: AppTest) -> str:
+    return "\n".join(e.value for e in [*app.subheader, *app.markdown, *app.info, *app.warning, *app.caption])
+
+
+def no_trouble(app: AppTest) -> None:
+    assert not app.exception
+    assert [error.value for error in app.error] == []
+
+
+def test_normal_scores_alone_give_a_threshold():
+    app = page()
+    assert "Bring a file" in words(app)
+    app.file_uploader(key="certify_normal").set_value(("normal.csv", as_csv(NORMAL), CSV)).run()
+    no_trouble(app)
+    assert app.subheader[0].value == f"Flag scores above {sorted(NORMAL.tolist())[-5]!r} (k = 100)."
+    app.segmented_control(key="c_sure").set_value("90%").run()
+    limit = certify(NORMAL).threshold(0.05, delta=0.1)
+    assert f"above {limit!r}" in app.subheader[0].value
+    assert "For 90 % of all calibration sets" in words(app)
+
+
+def test_new_scores_are_judged_and_a_wrong_sign_is_said():
+    app = page()
+    app.file_uploader(key="certify_normal").set_value(("normal.csv", as_csv(NORMAL), CSV))
+    app.file_uploader(key="certify_new").set_value(("new.csv", as_csv(NORMAL[:10] + 9), CSV)).run()
+    no_trouble(app)
+    assert "**10 of 10** new scores are flagged" in words(app)
+    assert not app.warning
+    app.segmented_control(key="c_larger_is").set_value("normal").run()
+    no_trouble(app)
+    assert "Does a larger score mean strange here?" in app.warning[0].value
+
+
+def test_a_bad_file_costs_one_sentence_and_the_other_stays():
+    app = page()
+    app.file_uploader(key="certify_normal").set_value(("normal.csv", as_csv(NORMAL), CSV))
+    app.file_uploader(key="certify_new").set_value(("new.csv", b"a,b\n1,2\n", CSV)).run()
+    no_trouble(app)
+    assert "has 2 columns" in app.warning[0].value
+    assert app.subheader
+    app.text_input(key="certify_column").set_value("1").run()  # the first column of both
+    no_trouble(app)
+    assert "of 1** new scores" in words(app)
+
+
+def test_too_few_scores_say_how_many_are_needed():
+    app = page()
+    app.file_uploader(key="certify_normal").set_value(("normal.csv", b"1\n2\n3\n", CSV)).run()
+    no_trouble(app)
+    assert "k of at least 20" in app.warning[0].value
+    assert "nothing is ever flagged" in words(app)
+
+
+def test_the_example_flags_what_is_no_clothing_and_keeps_the_rate_on_clothing():
+    app = page(c_source="An example")
+    no_trouble(app)
+    table = app.dataframe[0].value
+    flagged = table["row"][table["verdict"] == "flagged"]
+    assert (flagged <= 200).sum() <= 20  # clothing; 10 are expected and 21 or more have a chance below 0.001
+    assert (flagged > 200).sum() >= 100
+
+
+@pytest.mark.parametrize("larger_is", ["strange", "normal"])
+def test_the_notebook_computes_the_page_again(larger_is, monkeypatch):
+    certified = certify(NORMAL, larger_is, epsilon=0.1, delta=0.1)
+    figure = score_histograms([Group("normal", NORMAL, CALIBRATION)], 1.0)
+    export = certified_export(certified, ("a.csv", "b.csv"), NORMAL, NORMAL[:20] + 1, figure, "Look.")
+    monkeypatch.chdir(PAGE.parent.parent)
+    scope: dict[str, object] = {}
+    for cell in json.loads(export.notebook)["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), scope)
+    np.testing.assert_array_equal(scope["p_values"], certified.p_values(NORMAL[:20] + 1))
+    assert len(to_csv(export.report).splitlines()) == 21
+
+
+def test_the_notebook_of_many_scores_reads_their_file(monkeypatch, tmp_path):
+    monkeypatch.setattr("idecode_core.report.certified.EMBEDDED", 10)
+    monkeypatch.setenv("IDECODE_HOME", str(PAGE.parent.parent))
+    figure = score_histograms([Group("normal", NORMAL, CALIBRATION)], 1.0)
+    export = certified_export(certify(NORMAL), ("normal.csv", ""), NORMAL, None, figure, "Look.")
+    (tmp_path / "normal.csv").write_bytes(as_csv(NORMAL))
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, object] = {}
+    for cell in json.loads(export.notebook)["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), scope)
+    np.testing.assert_array_equal(scope["calibration"], NORMAL)

@@ -1,0 +1,1 @@
+"""What the Certify page needs of Streamlit."""

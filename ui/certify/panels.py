@@ -1,0 +1,117 @@
+"""The Certify page: the threshold in words, the scores around it, and the new ones one by one."""
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ui.certify.bring import Scores
+from ui.frame.export import download_row
+from ui.frame.links import carry_over, keep
+from ui.frame.look import show
+from ui.frame.settings import DEFAULT_EPSILON, EPSILONS
+
+if TYPE_CHECKING:
+    from idecode_core.certified import Certified
+
+KEYS = ("c_larger_is", "c_epsilon", "c_sure")
+ON_AVERAGE = "on average"
+SURE = {ON_AVERAGE: None, "90%": 0.1, "99%": 0.01}
+"""How sure -> delta."""
+SHOWN = 1_000  # rows of the table
+
+
+def controls() -> dict[str, Any]:
+    """The settings, as arguments of `certify`."""
+    carry_over(KEYS)
+    larger_is = st.segmented_control(
+        "A larger score is", ("strange", "normal"), default="strange", required=True, key="c_larger_is", bind="query-params",
+        help="Strange for distances, errors and anomaly scores; normal for likelihoods and confidences.",
+    )  # fmt: skip
+    epsilon = st.select_slider(
+        "False alarms at most, ε", EPSILONS, DEFAULT_EPSILON, key="c_epsilon", bind="query-params",
+        help="The share of normal points that may be flagged.",
+    )  # fmt: skip
+    sure = st.segmented_control(
+        "How sure?", list(SURE), default=ON_AVERAGE, required=True, key="c_sure", bind="query-params",
+        help="On average over calibration sets, or for this share of all calibration sets of your size.",
+    )  # fmt: skip
+    keep(KEYS)
+    return {"larger_is": larger_is, "epsilon": float(epsilon), "delta": SURE[sure]}
+
+
+def result(scores: Scores, settings: dict[str, Any]) -> None:
+    """The statement first, then the figure and the new scores."""
+    from idecode_core.certified import certify
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        certified = certify(scores.normal, **settings)
+        limit = certified.threshold(certified.epsilon, certified.delta)
+        p = None if scores.new is None else certified.p_values(scores.new)
+        flagged = None if scores.new is None else certified.predict(scores.new) == -1
+    flag, _, promise = certified.statement().partition(". ")
+    st.subheader(f"{flag}.", anchor=False)
+    st.markdown(promise)
+    for sentence in dict.fromkeys(str(one.message) for one in caught):
+        st.warning(sentence, icon=":material/warning:")
+    figure, caption = _figure(certified, scores, limit)
+    show(figure, key="certify_scores", look_for=caption)
+    if p is not None:
+        _table(certified, scores, p, flagged)
+    _downloads(certified, scores, figure, caption)
+
+
+def _figure(certified: "Certified", scores: Scores, limit: float) -> tuple[Any, str]:
+    from idecode_core.plots.histograms import Group, score_histograms
+    from idecode_core.plots.style import CALIBRATION, OOD
+
+    groups = [Group("normal", scores.normal, CALIBRATION)]
+    caption = f"Grey: your {certified.k:,} normal scores."
+    if scores.new is not None:
+        groups.append(Group("new", scores.new, OOD))
+        caption += f" Orange: {scores.new.size:,} new ones, of which many may be normal too."
+    side = "Right" if certified.larger_is == "strange" else "Left"
+    caption += f" {side} of the purple line a point is flagged."
+    figure = score_histograms(groups, limit, "threshold", height=340)
+    figure.update_xaxes(title=str(figure.layout.xaxis.title.text).replace("score F(V)", "score"))
+    return figure, caption
+
+
+def _table(certified: "Certified", scores: Scores, p: Any, flagged: Any) -> None:
+    import numpy as np
+
+    assert scores.new is not None
+    count, expected = int(flagged.sum()), certified.epsilon * flagged.size
+    st.markdown(
+        f"**{count:,} of {flagged.size:,}** new scores are flagged. If all of them were normal, about {expected:.3g} would be."
+    )
+    order = np.argsort(p, kind="stable")[:SHOWN]
+    st.dataframe(
+        {
+            "row": order + 1,
+            "score": scores.new[order],
+            "p-value": p[order],
+            "verdict": np.where(flagged[order], "flagged", "not flagged"),
+        },
+        hide_index=True,
+        height=240,
+    )
+    if flagged.size > SHOWN:
+        st.caption(f"The {SHOWN:,} strangest; the CSV has them all.")
+
+
+def _downloads(certified: "Certified", scores: Scores, figure: Any, caption: str) -> None:
+    from idecode_core.report.certified import certified_export
+    from idecode_core.report.content import Export
+
+    def export() -> Export:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # said on the page
+            return certified_export(
+                certified, scores.names, scores.normal, scores.new, figure, caption, scores.column
+            )
+
+    download_row(
+        "certified", report=lambda: export().report, notebook=lambda: export().notebook, key="certify_export"
+    )
