@@ -12,6 +12,7 @@ import typer
 
 from idecode_core.cli import data
 from idecode_core.cli.calibrate import calibrate
+from idecode_core.cli.certify import certify
 from idecode_core.cli.detect import detect
 from idecode_core.cli.evaluate import evaluate
 from idecode_core.cli.inputs import complain
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.command()(detect)
 app.command()(calibrate)
+app.command()(certify)
 app.command()(evaluate)
 app.command()(train)
 app.command()(merge)

@@ -33,6 +33,13 @@ PAGES = (
         "Bring your own in-distribution files; get a detector of your own.",
     ),
     PageEntry(
+        "certify",
+        "Certify",
+        "fact_check",
+        "Use",
+        "Bring scores of any detector; get a threshold that means something.",
+    ),
+    PageEntry(
         "evaluate",
         "Evaluate",
         "monitoring",
