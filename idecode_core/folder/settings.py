@@ -156,10 +156,3 @@ def find_detector(name: Path | str) -> Path:
         f"No detector is called {name}: expected a detector folder, or one of: {known}. Check the name, make one "
         f"with `train` or `calibrate`, or fetch one with `pull`."
     )
-
-
-def list_detectors(root: Path | str | None = None) -> list[FolderSettings]:
-    """See `folder.listing`."""
-    from idecode_core.folder import listing
-
-    return listing.list_detectors(root)
