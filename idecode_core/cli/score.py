@@ -33,10 +33,16 @@ SECONDS_BETWEEN_LINES = 30.0
 
 def score(
     source: Annotated[
-        Path, typer.Argument(help="A folder of files, or a list: .txt, or .csv with a column file.", show_default=False)
+        Path,
+        typer.Argument(
+            help="A folder of files, or a list: .txt, or .csv with a column file.", show_default=False
+        ),
     ],
     out: Annotated[
-        Path, typer.Option(help="Folder for the Parquet parts; a run that was begun there goes on.", show_default=False)
+        Path,
+        typer.Option(
+            help="Folder for the Parquet parts; a run that was begun there goes on.", show_default=False
+        ),
     ],
     detector: DetectorName = DEFAULT_DETECTOR,
     n: Draws = 5,
@@ -46,10 +52,13 @@ def score(
     device: Device = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Workers; one per GPU or core if left out. 1 is this process alone.", show_default=False),
+        typer.Option(
+            help="Workers; one per GPU or core if left out. 1 is this process alone.", show_default=False
+        ),
     ] = None,
     address: Annotated[
-        str | None, typer.Option(help="Address of a Ray cluster that sees the same files.", show_default=False)
+        str | None,
+        typer.Option(help="Address of a Ray cluster that sees the same files.", show_default=False),
     ] = None,
     part: Annotated[int, typer.Option(help="Files per Parquet part.")] = 1_000,
 ) -> None:
@@ -74,7 +83,15 @@ def score(
     check_epsilon(epsilon, settings.k)
     engine = _engine(workers, address, device)
     job = run.open_run(
-        source, out, folder, _extensions(settings.modality), n=n, epsilon=epsilon, seed=seed, aggregate=aggregate, part_size=part
+        source,
+        out,
+        folder,
+        _extensions(settings.modality),
+        n=n,
+        epsilon=epsilon,
+        seed=seed,
+        aggregate=aggregate,
+        part_size=part,
     )
     before = run.summary(out).files
     if before:
@@ -100,7 +117,9 @@ def _engine(workers: int | None, address: str | None, device: str | None) -> Eng
         raise SettingError(f"Expected at least one worker, got {workers}.")
     has_ray = find_spec("ray") is not None
     if (address or (workers or 1) > 1) and not has_ray:
-        raise SettingError('Several workers need Ray: pip install "idecode-studio[scale]". Leave --workers out for one process.')
+        raise SettingError(
+            'Several workers need Ray: pip install "idecode-studio[scale]". Leave --workers out for one process.'
+        )
     alone = workers == 1 or device is not None or not has_ray
     if alone and not address:
 
@@ -115,7 +134,9 @@ def _engine(workers: int | None, address: str | None, device: str | None) -> Eng
         from idecode_core.scale.cluster import score_on_ray
         from idecode_core.scale.run import open_parts
 
-        return score_on_ray(out, job, open_parts(out, job), workers=workers, address=address, progress=progress)
+        return score_on_ray(
+            out, job, open_parts(out, job), workers=workers, address=address, progress=progress
+        )
 
     return on_ray
 
