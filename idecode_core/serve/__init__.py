@@ -1,0 +1,1 @@
+"""A detector as a service: `idecode serve` (the extra [serve])."""
