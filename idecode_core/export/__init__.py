@@ -1,0 +1,1 @@
+"""Detectors for other runtimes: `idecode export --onnx`."""
