@@ -31,7 +31,9 @@ def app(
     """
     script = next((place for place in PLACES if place.is_file()), None)
     if script is None:
-        raise IdecodeError("app.py is not part of this installation. Install the package again, or use a checkout.")
+        raise IdecodeError(
+            "app.py is not part of this installation. Install the package again, or use a checkout."
+        )
     if find_spec("streamlit") is None:
         raise IdecodeError('The app needs more packages: pip install "idecode-studio[app]"')
     settings = {
