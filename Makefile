@@ -5,7 +5,7 @@ READY := .venv/.ready
 READY_DEV := .venv/.ready-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help app test lint bench chromium clean
+.PHONY: help app test lint bench lock chromium clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,19 +16,31 @@ app: $(READY)  ## start the app in the browser
 test: $(READY_DEV) chromium lint  ## style, types and all tests
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n auto --dist loadfile
 
-lint: $(READY_DEV)  ## style, format and types
+lint: $(READY_DEV)  ## style, format, types and the way that imports point
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+	.venv/bin/lint-imports --no-cache
 
 bench: $(READY_DEV) chromium  ## speed and memory ratios, each measured in one run
 	$(PYTHON) -m benchmarks.p_values
 	$(PYTHON) -m benchmarks.scoring
 	$(PYTHON) -m benchmarks.audio
 	$(PYTHON) -m benchmarks.app
+	$(PYTHON) -m benchmarks.memory
+	$(PYTHON) -m benchmarks.scale
+	$(PYTHON) -m benchmarks.serve
+
+# Exact versions with hashes, for every system and Python that we name; versions move only where a range asks for it.
+LOCK := $(PYTHON) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+  --custom-compile-command "make lock"
+
+lock: $(READY_DEV)  ## write the lock files again, after a change of pyproject.toml or requirements-dev.in
+	$(LOCK) pyproject.toml --extra app --extra train --output-file requirements.txt
+	$(LOCK) pyproject.toml requirements-dev.in --all-extras --constraint requirements.txt --output-file requirements-dev.txt
 
 clean:  ## remove .venv and the tools' caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf .venv build .mypy_cache .import_linter_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 
 # The app's tests drive a real browser.
 chromium:
@@ -40,7 +52,7 @@ chromium:
 	  fi; }
 
 # Stamps: set-up runs again only when a list of requirements has changed.
-$(READY): requirements.txt pyproject.toml | .venv/bin/pip
+$(READY): requirements.txt pyproject.toml setup.py | .venv/bin/pip
 	$(PYTHON) -m pip install --quiet -r requirements.txt
 	$(PYTHON) -m pip install --quiet --no-deps --editable .
 	@touch $@

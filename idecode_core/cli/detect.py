@@ -1,14 +1,15 @@
 """`detect`: Algorithm 1 on files."""
 
 import json
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from idecode_core.cli.inputs import (
@@ -27,11 +28,14 @@ from idecode_core.cli.inputs import (
     reader,
 )
 from idecode_core.errors import IdecodeError, InputError, NothingFlaggedWarning
+from idecode_core.files.names import printable
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detection, Detector
 
 SOME_FLAGGED, ERROR = 1, 2
+FILES_PER_BATCH = 32
+"""Lines come in groups of this size: large enough for the network, small enough to watch."""
 
 
 def detect(
@@ -54,40 +58,68 @@ def detect(
       python -m idecode_core detect photos/ --detector cifar10-merged --n 20 --epsilon 0.01
       python -m idecode_core detect *.png --json | jq 'select(.is_ood).file'
     """
+    from idecode_core.scorer import chunks
+
     loaded = open_detector(detector, device)
     read, extensions = reader(loaded.scorer.modality)
     paths, problems = _expand(files, extensions)
-    good: list[Path] = []
-
-    def samples() -> Iterator[Any]:
-        for path in paths:
-            try:
-                sample = read(path)
-            except InputError as error:
-                problems.append(str(error))
-                continue
-            good.append(path)
-            yield sample
-
-    with warnings.catch_warnings(record=True) as caught, progress_bar("scoring", len(paths)) as progress:
-        warnings.simplefilter("always", NothingFlaggedWarning)
-        try:
-            found = loaded.detect(
-                samples(), n=n, epsilon=epsilon, seed=seed, aggregate=aggregate, progress=progress
-            )
-        except InputError:
-            if good or not problems:  # with no readable file at all, the files' own problems say it best
-                raise
-            found = None
-    remarks = [str(entry.message) for entry in caught if entry.category is NothingFlaggedWarning]
-    for sentence in (*remarks, *problems):
+    for sentence in problems:
         complain(sentence)
-    if found is not None:
-        show = _print_json if as_json else _print_table
-        show(loaded, found, good, seed)
+    show = _json_line if as_json else _Lines(loaded.calibration.k)
+    told: set[str] = set()
+    flagged = judged = 0
+    with _bar(len(paths)) as progress:
+        for batch in chunks(paths, FILES_PER_BATCH):
+            good: list[Path] = []
+            bad: list[str] = []
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", NothingFlaggedWarning)
+                try:
+                    samples = _read(batch, read, good, bad)
+                    found = loaded.detect(samples, n=n, epsilon=epsilon, seed=seed, aggregate=aggregate)
+                except InputError:
+                    if good or not bad:  # with no readable file at all, the files' own problems say it best
+                        raise
+                    found = None
+            remarks = {str(entry.message) for entry in caught if entry.category is NothingFlaggedWarning}
+            for sentence in (*(remarks - told), *bad):
+                complain(sentence)
+            told |= remarks
+            problems += bad
+            if found is not None:
+                for i, path in enumerate(good):
+                    show(loaded, found, i, path, seed)
+                flagged, judged = flagged + int(found.is_ood.sum()), judged + len(good)
+            progress(judged + len(problems))
+    if judged and not as_json:
+        summary = f" ({loaded.summary})" if loaded.summary else ""
+        Console(highlight=False).print(
+            f"\n{flagged} of {judged} flagged as out of distribution at epsilon = {epsilon:g}, with {n} draws each, by "
+            f"{loaded.name}{summary}.",
+            markup=False,
+        )
+    if not paths and not problems:
+        raise InputError("Expected at least one file, got none; add files or check the folder.")
     if problems:
         raise typer.Exit(ERROR)
-    raise typer.Exit(SOME_FLAGGED if found is not None and found.is_ood.any() else 0)
+    raise typer.Exit(SOME_FLAGGED if flagged else 0)
+
+
+def _read(paths: list[Path], read: Callable[[Path], Any], good: list[Path], bad: list[str]) -> Iterator[Any]:
+    """Decoded files, one after the other; which of them were good, and what is wrong with the others."""
+    for path in paths:
+        try:
+            sample = read(path)
+        except InputError as error:
+            bad.append(str(error))
+            continue
+        good.append(path)
+        yield sample
+
+
+def _bar(total: int) -> AbstractContextManager[Callable[[int], None]]:
+    """Where the lines themselves go to a terminal, they show how far it is."""
+    return nullcontext(lambda done: None) if sys.stdout.isatty() else progress_bar("scoring", total)
 
 
 def _expand(files: list[Path], extensions: tuple[str, ...]) -> tuple[list[Path], list[str]]:
@@ -102,40 +134,41 @@ def _expand(files: list[Path], extensions: tuple[str, ...]) -> tuple[list[Path],
     return paths, problems
 
 
-def _print_json(detector: "Detector", found: "Detection", files: list[Path], seed: int) -> None:
-    for i, path in enumerate(files):
-        line = {
-            "file": str(path),
-            "is_ood": bool(found.is_ood[i]),
-            "p_value": float(found.p_values[i]),
-            "score": float(found.scores[i]),
-            "score_vector": found.score_vectors[i].tolist(),
-            "transforms": detector.describe(found, i),
-            "detector": detector.name,
-            "n": found.score_vectors.shape[1],
-            "epsilon": found.epsilon,
-            "seed": seed,
-        }
-        print(json.dumps(line))
+def _json_line(detector: "Detector", found: "Detection", i: int, path: Path, seed: int) -> None:
+    line = {
+        "file": str(path),
+        "is_ood": bool(found.is_ood[i]),
+        "p_value": float(found.p_values[i]),
+        "score": float(found.scores[i]),
+        "score_vector": found.score_vectors[i].tolist(),
+        "transforms": detector.describe(found, i),
+        "detector": detector.name,
+        "n": found.score_vectors.shape[1],
+        "epsilon": found.epsilon,
+        "seed": seed,
+    }
+    print(json.dumps(line), flush=True)
 
 
-def _print_table(detector: "Detector", found: "Detection", files: list[Path], seed: int) -> None:
-    n = found.score_vectors.shape[1]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("file", overflow="fold")
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("p-value", justify="right", no_wrap=True)
-    table.add_column("rank", justify="right", no_wrap=True)
-    for path, one in zip(files, found, strict=True):
-        verdict = Text("out of distribution", style="bold yellow") if one.is_ood else Text(one.answer)
-        name = str(path).encode(errors="replace").decode()  # a file name need not be valid text
-        table.add_row(Text(name), verdict, f"{one.p_value:.3g}", f"{one.rank + 1:,} of {one.k + 1:,}")
-    console = Console(highlight=False)
-    console.print(table)
-    flagged = int(found.is_ood.sum())
-    summary = f" ({detector.summary})" if detector.summary else ""
-    console.print(
-        f"\n{flagged} of {len(files)} flagged as out of distribution at epsilon = {found.epsilon:g}, with {n} draws "
-        f"each, by {detector.name}{summary}.",
-        markup=False,
-    )
+class _Lines:
+    """A table that grows: the name comes last, so that no width has to be known before."""
+
+    def __init__(self, k: int) -> None:
+        self.console = Console(highlight=False, soft_wrap=True)
+        self.rank_width = len(f"{k + 1:,} of {k + 1:,}")
+        self.empty = True
+
+    def __call__(self, detector: "Detector", found: "Detection", i: int, path: Path, seed: int) -> None:
+        if self.empty:
+            titles = f"{'verdict':19}  {'p-value':>8}  {'rank':>{self.rank_width}}  file"
+            self.console.print(Text(titles, style="bold"))
+            self.empty = False
+        one = found[i]
+        rank = f"{one.rank + 1:,} of {one.k + 1:,}"
+        verdict = "out of distribution" if one.is_ood else one.answer
+        line = Text(f"{verdict:19}", style="bold yellow" if one.is_ood else "")
+        name = printable(str(path).encode(errors="replace").decode())  # a file name need not be valid text
+        self.console.print(
+            line.append(f"  {one.p_value:>8.3g}  {rank:>{self.rank_width}}  {name}", style="not bold default")
+        )
+        self.console.file.flush()
