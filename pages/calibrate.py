@@ -1,11 +1,13 @@
-"""Calibrate: a visitor's own in-distribution files become the calibration set of a detector to download."""
+"""Calibrate: a visitor's own in-distribution files become the calibration set of a detector, in use at once on every page."""
 
 import streamlit as st
 
 from ui.calibrate.panels import LIVE, result
+from ui.calibrate.use import in_use, was_saved
 from ui.frame.cache import get_configs, get_detector
 from ui.frame.messages import guard
 from ui.frame.modality import modality_of
+from ui.frame.session_detectors import made_here
 from ui.frame.settings import sidebar
 from ui.frame.uploads import many_files
 
@@ -16,9 +18,13 @@ with guard():
     st.title("Calibrate")
     config = get_configs()[settings.detector]
     modality = modality_of(config)
+    was_saved()
+    if made := made_here(config):
+        in_use(made)
     st.markdown(
         f"Bring {modality.plural} of what belongs in **your** setting, none of them used for training. The model stays; what counts as "
-        "ordinary is learned again from your files, and with it the guarantee holds for inputs like yours."
+        "ordinary is learned again from your files, and with it the guarantee holds for inputs like yours. That repairs false "
+        "alarms, not detection: the page says what is lost."
     )
     done = "cal_scored" in st.session_state
     with st.expander("Your files", expanded=not done, icon=":material/folder_open:"):

@@ -296,14 +296,15 @@ def test_calibrate_checks_scores_compares_and_saves_a_detector_that_loads(checkp
     assert len(charts(app)) == 1
     assert "The two differ" in text(app)  # noise is no clothing
 
-    from ui.calibrate.panels import packed_detector
+    from idecode_core.detector import Detector
+    from ui.calibrate.use import packed_detector
 
     shipped = load_detector(checkpoints / "fashion-rotations")
     vectors = shipped.score_vectors([np.asarray(_decoded(data)) for data in pictures.values()], n=20, seed=3)
     own = Calibration(vectors, seed=3)
     comparison = compare(own.scores(5), shipped.calibration.scores(5))
     assert f"Mann-Whitney p = {comparison.rank_p_value:.3g}" in text(app)
-    data = packed_detector("mine", shipped, own, comparison, 5)
+    data = packed_detector(Detector("mine", shipped.scorer, own, "noise"), "calibrated again on 12 files")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert sorted(archive.namelist()) == [
             f"mine/{name}" for name in ("calibration.npz", "card.md", "config.json", "model.safetensors")
@@ -322,7 +323,7 @@ def _decoded(data: bytes) -> np.ndarray:
 
 
 def test_a_name_that_is_no_folder_is_refused():
-    from ui.calibrate.panels import is_name
+    from ui.calibrate.use import is_name
 
     assert is_name("my-detector_2.0")
     for bad in ("", "../up", "a/b", "a b", ".hidden", "ä", "x" * 61):

@@ -10,20 +10,48 @@ from idecode_core.report.steps import as_on_the_page
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
     from idecode_core.detector import Detector
+    from idecode_core.evaluation.recalibrated import Lost
     from idecode_core.guarantees.same_source import SourceComparison
 
 
 def calibration_card(
-    name: str, shipped: "Detector", own: "Calibration", comparison: "SourceComparison", n: int
+    name: str,
+    shipped: "Detector",
+    own: "Calibration",
+    comparison: "SourceComparison",
+    n: int,
+    *,
+    belongs: str,
+    lost: "Lost",
 ) -> str:
-    """card.md of a detector that was calibrated again."""
+    """card.md of a detector that was calibrated again: what belongs, who the parent is, and what was lost."""
+    rows = "".join(
+        f"| {row['set']} | {row['parent_catches']} | {row['still_caught']} |\n" for row in lost_rows(lost)
+    )
     return (
         f"# {name}\n\n"
-        f"The model of {shipped.name}, calibrated again on {own.k:,} files with up to {own.n_max} draws each (seed {own.seed}).\n\n"
-        f"What belongs is what those files show; the bound on false detections holds for inputs like them.\n\n"
-        f"Compared with the calibration set of {shipped.name} ({shipped.calibration.k:,} points, n = {n}): "
-        f"{comparison.reading()}\n"
+        f"What belongs: {belongs}.\n\n"
+        f"Parent: {shipped.name} (in-distribution there: {shipped.summary or 'see its card'}). The model is the parent's, calibrated "
+        f"again on {own.k:,} files with up to {own.n_max} draws each (seed {own.seed}).\n\n"
+        f"The bound on false detections holds for inputs like those files. Recalibrating repairs false alarms, not detection.\n\n"
+        f"## What was lost\n\n"
+        f"At epsilon = {lost.epsilon:g}, n = {n}. {lost.reading()}\n\n"
+        f"| set | parent | this detector |\n|---|---|---|\n{rows}\n"
+        f"## Against the parent's calibration set\n\n"
+        f"{shipped.calibration.k:,} points, n = {n}: {comparison.reading()}\n"
     )
+
+
+def lost_rows(lost: "Lost") -> list[Row]:
+    """One row per set: how many of how many were flagged, before and after."""
+    return [
+        {
+            "set": catch.label,
+            "parent_catches": f"{catch.before} of {catch.total}",
+            "still_caught": f"{catch.after} of {catch.total}",
+        }
+        for catch in lost.catches
+    ]
 
 
 def calibration_report(
@@ -35,8 +63,9 @@ def calibration_report(
     settings: dict[str, Value],
     figure: Any,
     caption: str,
+    lost: "Lost | None" = None,
 ) -> Report:
-    """One row per file: its score, and its p-value under the shipped calibration."""
+    """One row per file: its score, and its p-value under the shipped calibration; and what was lost, as a sentence."""
     rows: tuple[Row, ...] = tuple(
         {"name": file, "score": score, "p_value_under_the_shipped_calibration": p}
         for file, score, p in zip(names, scores, shipped_p_values, strict=True)
@@ -47,11 +76,21 @@ def calibration_report(
             comparison.reading(),
             f"Kolmogorov-Smirnov p = {comparison.ks_p_value:.3g}, Mann-Whitney p = {comparison.rank_p_value:.3g}; a new file is "
             f"stranger than a shipped one {comparison.stranger:.1%} of the time.",
+            *(
+                (f"What was lost at epsilon = {lost.epsilon:g}: {lost.reading()} " + _by_set(lost),)
+                if lost
+                else ()
+            ),
         ),
         settings=settings,
         rows=rows,
         figures=(Figure(figure, caption),),
     )
+
+
+def _by_set(lost: "Lost") -> str:
+    rows = (f"{row['set']} {row['parent_catches']}, now {row['still_caught']}" for row in lost_rows(lost))
+    return f"By set: {'; '.join(rows)}."
 
 
 def calibration_notebook(

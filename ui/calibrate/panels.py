@@ -1,8 +1,6 @@
-"""The Calibrate page's fragment: new files against the shipped calibration, and the new detector to take home."""
+"""The Calibrate page's fragment: new files against the shipped calibration, what is lost, and the new detector to use."""
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +8,10 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from idecode_core.folder.settings import FolderSettings
+from ui.calibrate.lost import lost_by, show_lost
+from ui.calibrate.use import offer
 from ui.frame.export import download_row
 from ui.frame.look import show
-from ui.frame.messages import escape
 from ui.frame.samples import Sample
 from ui.frame.settings import Settings, current, panel
 
@@ -35,7 +34,7 @@ def result(
     vectors: NDArray[np.float64],
     seed: int,
 ) -> None:
-    """Are the new files exchangeable with the shipped calibration? Then: the detector to download."""
+    """Are the new files exchangeable with the shipped calibration? What is lost? Then: the detector to use."""
     from idecode_core.conformal.calibration import Calibration
     from idecode_core.guarantees.same_source import compare
 
@@ -49,7 +48,12 @@ def result(
         figure, caption = overlay(own, detector, n, settings)
     with right:
         reading(comparison, own, detector, vectors[:, :n], settings)
-        name = save(detector, own, comparison, n)
+    lost = lost_by(config, detector, own, n, settings)
+    left, right = st.columns([1, 1.2], gap="large")
+    with left:
+        show_lost(lost)
+    with right:
+        name = offer(config, detector, own, comparison, n, lost)
     values = (str(config.folder), detector.calibration, own, comparison, n, settings.aggregate)
     files = ([sample.name for sample in samples], mine.tolist())
     p_values = detector.calibration.p_values(vectors[:, :n], settings.aggregate).tolist()
@@ -62,7 +66,9 @@ def result(
 
     download_row(
         "calibration",
-        report=lambda: calibration_report(config.name, comparison, *files, p_values, about, figure, caption),
+        report=lambda: calibration_report(
+            config.name, comparison, *files, p_values, about, figure, caption, lost
+        ),
         notebook=lambda: calibration_notebook(*values),
         key="cal_export",
     )
@@ -119,54 +125,3 @@ def reading(
             else ""
         )
     )
-
-
-def save(detector: "Detector", own: "Calibration", comparison: "SourceComparison", n: int) -> str:
-    """A name and the download of the new detector folder."""
-    name = st.text_input(
-        "Name of the new detector",
-        f"{detector.name}-mine",
-        key="cal_name",
-        help="Letters, digits, dots, dashes and underscores.",
-    ).strip()
-    if not is_name(name):
-        st.warning(
-            f"{escape(name) or 'An empty name'} cannot be a folder's name. Use letters, digits, dots, dashes, underscores."
-        )
-        return name
-    st.download_button(
-        "Download the detector",
-        lambda: packed_detector(name, detector, own, comparison, n),
-        file_name=f"{name}.zip",
-        mime="application/zip",
-        key="cal_download",
-        type="primary",
-        icon=":material/download:",
-        on_click="ignore",
-        help="config.json, model.safetensors, calibration.npz and card.md. Unpack it into checkpoints/ and it is in the list.",
-    )
-    return name
-
-
-def is_name(name: str) -> bool:
-    return (
-        0 < len(name) <= 60
-        and name[0].isalnum()
-        and all(c.isalnum() or c in "._-" for c in name)
-        and name.isascii()
-    )
-
-
-def packed_detector(
-    name: str, detector: "Detector", own: "Calibration", comparison: "SourceComparison", n: int
-) -> bytes:
-    """The folder that `save_detector` writes, zipped."""
-    from idecode_core.detector import Detector
-    from idecode_core.files.archives import zip_folder
-    from idecode_core.folder.detector import save_detector
-    from idecode_core.report.calibrations import calibration_card
-
-    made = Detector(name, detector.scorer, own, detector.summary)
-    with tempfile.TemporaryDirectory() as folder:
-        save_detector(made, folder, calibration_card(name, detector, own, comparison, n))
-        return zip_folder(Path(folder), name)

@@ -14,8 +14,10 @@ import streamlit as st
 from idecode_core.errors import CheckpointError
 from idecode_core.folder.listing import list_detectors
 from idecode_core.folder.settings import FILES, FolderSettings, checkpoint_root
+from ui.frame.session_detectors import made_here, session_detectors
 
 if TYPE_CHECKING:
+    from idecode_core.conformal.calibration import Calibration
     from idecode_core.detector import Detector
     from idecode_core.folder.stored import Stored
 
@@ -23,9 +25,10 @@ Stamps = tuple[tuple[str, int], ...]
 
 
 def get_configs() -> dict[str, FolderSettings]:
-    """Name -> settings of every complete detector folder; quick, imports no torch."""
+    """Name -> settings of every complete detector folder and of this session's own detectors; quick, imports no torch."""
     root = checkpoint_root()
-    configs = _read_configs(str(root), stamps(root, *(f"*/{name}" for name in FILES)))
+    saved = _read_configs(str(root), stamps(root, *(f"*/{name}" for name in FILES)))
+    configs = {**saved, **{name: made.config for name, made in session_detectors().items()}}
     if not configs:
         raise CheckpointError(
             f"No detector was found: expected folders with {', '.join(FILES)} below {root}. Run from a complete copy "
@@ -46,7 +49,9 @@ def _read_configs(root: str, stamps: Stamps) -> dict[str, FolderSettings]:
 
 
 def get_detector(config: FolderSettings) -> "Detector":
-    """The detector of a folder; loaded once for all visitors."""
+    """The detector of a folder, loaded once for all visitors; or one of this session's own."""
+    if made := made_here(config):
+        return made.detector
     return _load_detector(str(config.folder), stamps(config.folder, *FILES))
 
 
@@ -55,6 +60,14 @@ def _load_detector(folder: str, stamps: Stamps) -> "Detector":
     from idecode_core.folder.detector import load_detector
 
     return load_detector(folder)
+
+
+def get_calibration(config: FolderSettings) -> "Calibration":
+    """A detector's calibration, without torch."""
+    from idecode_core.folder.calibration import read_calibration
+
+    made = made_here(config)
+    return made.detector.calibration if made else read_calibration(config)
 
 
 def stored_stamps(config: FolderSettings) -> Stamps:

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -72,3 +75,11 @@ PAGES = (
 def pages() -> list[PageEntry]:
     """Those that are there."""
     return [page for page in PAGES if page.path.exists()]
+
+
+def link(name: str, label: str, icon: str, query_params: dict[str, str] | None = None) -> None:
+    """A link to a page, in a given state; plain words when the page stands alone, as in a test."""
+    try:
+        st.page_link(f"pages/{name}.py", label=label, icon=f":material/{icon}:", query_params=query_params)
+    except StreamlitAPIException:
+        st.markdown(f":material/{icon}: {label}")

@@ -8,9 +8,11 @@ import streamlit as st
 
 from idecode_core.draws import content_hash
 from idecode_core.errors import DataError
+from idecode_core.files.limits import IMAGE_BYTES
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.image.read import EXTENSIONS, read_image
 from idecode_core.image.sets import class_names, load_images
+from ui.frame.messages import escape
 from ui.frame.modality import Capture, Gallery, Modality
 from ui.frame.samples import Sample, data_uri, decoded_sample, png
 
@@ -28,7 +30,7 @@ SETS: dict[str, tuple[str, ...]] = {  # dataset -> what its classes are called
 PICTURES_ID = 10
 PICTURES_OOD = 3  # of each other set
 WIDTH = 104  # pixels
-SMALL, LARGE = 72, 200  # pixels of an enlarged variant: one of several, the only one
+LARGE = 200  # pixels of an enlarged variant
 
 
 def gallery(config: FolderSettings) -> Gallery:
@@ -70,7 +72,7 @@ def bundled(name: str, index: int, dataset: str) -> Sample:
 
 def find(config: FolderSettings, address: str) -> Sample | None:
     name, _, index = address.rpartition("-")
-    if name.removesuffix("-sample") not in SETS or not index.isdigit():
+    if name.removesuffix("-sample") not in SETS or not (index.isascii() and index.isdigit()):
         return None
     try:
         return bundled(name.removesuffix("-sample"), int(index), config.dataset)
@@ -83,14 +85,16 @@ def show(sample: Sample) -> None:
 
 
 def enlarge(detector: "Detector", inspected: "Inspected", variants: "Sequence[Variant]") -> None:
-    """Each variant with what was applied and what the model said."""
-    several = len(variants) > 1
-    for variant in variants:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.image(variant.image, width=SMALL if several else LARGE, alt=variant.applied)
-            own_score = f"  \n**Score** {variant.score:.3g}" if several else ""
-            with st.container(width="stretch"):
-                st.caption(f"**Applied** {variant.applied}  \n**Model says** {variant.predicted}{own_score}")
+    """The variants side by side, each with what was applied and what the model said."""
+    with st.container(horizontal=True):
+        for variant in variants:
+            with st.container(width=LARGE):
+                st.image(variant.image, width=LARGE, alt=f"{variant.member} {variant.applied}".strip())
+                member = f"**{escape(variant.member)}**  \n" if variant.member else ""
+                own_score = f"  \n**Score** {variant.score:.3g}" if len(variants) > 1 else ""
+                st.caption(
+                    f"{member}**Applied** {escape(variant.applied)}  \n**Model says** {escape(variant.predicted)}{own_score}"
+                )
 
 
 PICTURES = Modality(
@@ -99,7 +103,7 @@ PICTURES = Modality(
     thing="picture",
     icon="image",
     extensions=EXTENSIONS,
-    formats="PNG, JPEG, WebP, BMP, TIFF or GIF, up to 20 MB each. One or many.",
+    formats=f"PNG, JPEG, WebP, BMP, TIFF or GIF, up to {IMAGE_BYTES // 2**20} MB each. One or many.",
     prefix="",
     width=WIDTH,
     on_home=True,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from idecode_core.audio.gallery import gallery_sounds
 from idecode_core.audio.read import EXTENSIONS, Sound, read_sound
 from idecode_core.draws import content_hash
+from idecode_core.files.limits import SOUND_BYTES, SOUND_SECONDS
 from idecode_core.folder.settings import FolderSettings
 from ui.frame import pictures
 from ui.frame.cache import own_store
@@ -50,16 +51,19 @@ def gallery(config: FolderSettings) -> Gallery:
     )
     if config.dataset == BUNDLED:
         return Gallery(digits, others, next(iter(digits), ""))
-    return Gallery({}, {**others, **digits}, next(iter(others), ""), "Sounds to try", _note(config.classes))
+    return Gallery({}, {**others, **digits}, next(iter(others), ""), "Sounds to try", _note(config))
 
 
 def _address(path: Path) -> str:
     return f"sound-{path.stem}"
 
 
-def _note(classes: Sequence[str]) -> str:
+def _note(config: FolderSettings) -> str:
     """What to do where the licence of the training sounds forbids to bundle some."""
-    if not classes:
+    classes = config.classes
+    if (
+        not classes or not config.dataset
+    ):  # calibrated again: what belongs is no longer what the model was trained on
         return ""
     known = ", ".join(escape(name.replace("_", " ")) for name in classes[:4])
     more = f" and {len(classes) - 4} more" if len(classes) > 4 else ""
@@ -169,10 +173,10 @@ SOUNDS = Modality(
     thing="sound",
     icon="graphic_eq",
     extensions=EXTENSIONS,
-    formats="WAV, FLAC, OGG, Opus or MP3, up to 60 seconds each. One or many.",
+    formats=f"WAV, FLAC, OGG, Opus or MP3, up to {SOUND_SECONDS} seconds and {SOUND_BYTES // 2**20} MB each. One or many.",
     prefix="sound_",
     width=WIDTH,
-    on_home=False,
+    on_home=True,
     capture=Capture(
         "Microphone",
         "recording",

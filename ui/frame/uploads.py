@@ -1,20 +1,30 @@
-"""A visitor's files, few or many: each is decoded once, and each bad one costs one sentence while the others go through."""
+"""A visitor's files, few or many: each is decoded once, and each bad one costs one sentence while the others go through.
 
+An upload replaces the one before it as a whole, also when something goes wrong on the way.
+"""
+
+import logging
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
-from idecode_core.errors import InputError
+from idecode_core.errors import IdecodeError, InputError
 from idecode_core.files.archives import File, read_files
+from idecode_core.files.limits import ARCHIVE_BYTES, UNPACKED_BYTES
 from ui.frame.messages import refused
 from ui.frame.modality import Modality
 from ui.frame.samples import Sample, data_uri
 
+log = logging.getLogger("idecode.app")
+
 MAX_FILES = 200  # on the Inspect page, where each is shown
-MAX_UPLOAD = 200  # MB, for a zip; single files have limits of their own
+MB = 2**20
 SHOWN = 14  # thumbnails
 SENTENCES = 12  # refusals that are shown in full
 PROGRESS_FROM = 21  # files; fewer are checked before a bar could be read
+CHECKED = "_checked"
+"""Ending of the keys under which the files of one uploader are kept."""
 
 
 def few_files(modality: Modality) -> list[Sample]:
@@ -31,6 +41,10 @@ def few_files(modality: Modality) -> list[Sample]:
     if was_changed("files"):
         files = st.session_state["files"]
         st.session_state["row"], st.session_state["draw"] = 0, None
+        st.session_state["uploads"], st.session_state["refused"] = (
+            [],
+            [],
+        )  # whatever happens, not the old ones
         samples, sentences = check_files([File(f.name, f.getvalue()) for f in files[:MAX_FILES]], modality)
         if len(files) > MAX_FILES:
             sentences.append(
@@ -49,19 +63,20 @@ def many_files(
         label,
         accept_multiple_files="directory" if folder else True,
         key=f"{key}_{'folder' if folder else 'files'}",
-        max_upload_size=MAX_UPLOAD,
-        help=f"Many {modality.plural}, or a zip of them: {', '.join(modality.extensions)}. They are kept for your session "
-        "only.",
+        max_upload_size=ARCHIVE_BYTES // MB,
+        help=f"Many {modality.plural}, or a zip of them: {', '.join(modality.extensions)}. {modality.formats} A zip may have "
+        f"{ARCHIVE_BYTES // MB} MB, and all zips of your session together unpack to {UNPACKED_BYTES // MB:,} MB. They are kept for "
+        "your session only.",
         on_change=mark_changed,
         args=(key,),
     )
-    store = st.session_state.setdefault(f"{key}_checked", {})
     if was_changed(key):
-        contents = read_files([File(file.name, file.getvalue()) for file in files], modality.extensions)
-        found, sentences = check_files(contents.files, modality)
-        samples, copies = without_copies(found)
-        store.update(samples=samples, sentences=[*contents.refused, *sentences, *copies], modality=modality)
-    if store.get("modality") is not modality:  # another kind of detector was chosen
+        st.session_state[
+            key + CHECKED
+        ] = {}  # whatever happens now, the files of the upload before are not used
+        st.session_state[key + CHECKED] = take_in(files, key, modality)
+    store = st.session_state.get(key + CHECKED, {})
+    if store.get("modality") is not modality:  # nothing yet, or another kind of detector was chosen
         return []
     samples, sentences = store["samples"], store["sentences"]
     if len(sentences) > SENTENCES:
@@ -72,7 +87,42 @@ def many_files(
         st.markdown(f"**{len(samples):,} {modality.plural if len(samples) > 1 else modality.thing} ready.**")
         if not compact:
             st.image([data_uri(sample.thumbnail) for sample in samples[:SHOWN]], width=56)
+    elif sentences:
+        st.markdown(
+            "**No file is ready:** none of this upload could be used, and it took the place of the one before."
+        )
     return list(samples)
+
+
+def take_in(files: Sequence[Any], key: str, modality: Modality) -> dict[str, Any]:
+    """What an uploader holds, as samples and sentences; an error of the program is a sentence too."""
+    samples: list[Sample] = []
+    try:
+        contents = read_files(
+            [File(file.name, file.getvalue()) for file in files], modality.extensions, room_left(key)
+        )
+        found, sentences = check_files(contents.files, modality)
+        samples, copies = without_copies(found)
+        sentences = [*contents.refused, *sentences, *copies]
+    except IdecodeError:
+        raise
+    except Exception:
+        log.exception("Unexpected error while an upload was read")
+        sentences = [
+            "The whole upload: something went wrong in the program, not in what you did; the details are in the server's log."
+        ]
+    return {"samples": samples, "sentences": sentences, "modality": modality}
+
+
+def room_left(key: str) -> int:
+    """How many bytes the archives of one uploader may unpack to: what the session's other uploaders hold is taken."""
+    others = (
+        store
+        for name, store in st.session_state.items()
+        if str(name).endswith(CHECKED) and name != key + CHECKED and isinstance(store, dict)
+    )
+    taken = sum(len(sample.data) for store in others for sample in store.get("samples", ()))
+    return max(UNPACKED_BYTES - taken, 0)
 
 
 def check_files(files: Sequence[File], modality: Modality) -> tuple[list[Sample], list[str]]:
@@ -86,6 +136,11 @@ def check_files(files: Sequence[File], modality: Modality) -> tuple[list[Sample]
             samples.append(arrive(modality, file.name, file.data))
         except InputError as error:
             sentences.append(str(error))
+        except IdecodeError:  # the detector's, not the file's
+            raise
+        except Exception:
+            log.exception("Unexpected error while a file was read")
+            sentences.append(f"{file.name}: an error in the program, see the server's log. Please report it.")
         if bar:
             bar.progress((i + 1) / len(files))
     if bar:

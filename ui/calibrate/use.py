@@ -1,0 +1,191 @@
+"""The new detector in use: a name, what belongs, at once on every page; to download; on one's own machine, to keep."""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from idecode_core.folder.settings import FolderSettings, checkpoint_root
+from ui.frame.cache import get_configs
+from ui.frame.catalogue import link
+from ui.frame.messages import escape
+from ui.frame.session_detectors import SessionDetector, add_detector, forget_detector, session_detectors
+from ui.frame.settings import rerun_panels
+
+if TYPE_CHECKING:
+    from idecode_core.conformal.calibration import Calibration
+    from idecode_core.detector import Detector
+    from idecode_core.evaluation.recalibrated import Lost
+    from idecode_core.guarantees.same_source import SourceComparison
+
+LONGEST_NAME, LONGEST_BELONGS = 60, 120
+LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+def ask_name(config: FolderSettings) -> tuple[str, str, str]:
+    """Name, what belongs, and what is still wrong with them ("" when nothing is)."""
+    left, right = st.columns([1, 2], vertical_alignment="bottom")
+    name = left.text_input(
+        "Name of the new detector",
+        f"{config.folder.name}-mine"[:LONGEST_NAME],
+        key="cal_name",
+        help="Letters, digits, dots, dashes and underscores.",
+    ).strip()
+    belongs = right.text_input(
+        "What belongs?",
+        key="cal_belongs",
+        max_chars=LONGEST_BELONGS,
+        placeholder="In a few words, such as: temples by daylight",
+        help=f"It stands beside every verdict, in place of what {config.folder.name} knows.",
+    ).strip()
+    return name, belongs, what_is_missing(name, belongs)
+
+
+def what_is_missing(name: str, belongs: str) -> str:
+    if not is_name(name):
+        return f"{escape(name) or 'An empty name'} cannot be a folder's name. Use letters, digits, dots, dashes, underscores."
+    if name in get_configs() and name not in session_detectors():
+        return f"There is a detector called {escape(name)} already. Choose another name."
+    if not belongs:
+        return "Say what belongs: it is what a verdict is about."
+    if not belongs.isprintable():
+        return "What belongs must be one line of plain text."
+    return ""
+
+
+def is_name(name: str) -> bool:
+    return (
+        0 < len(name) <= LONGEST_NAME
+        and name[0].isalnum()
+        and all(c.isalnum() or c in "._-" for c in name)
+        and name.isascii()
+    )
+
+
+def offer(
+    config: FolderSettings,
+    detector: "Detector",
+    own: "Calibration",
+    comparison: "SourceComparison",
+    n: int,
+    lost: "Lost",
+) -> str:
+    """Name it, then use it or take it home; returns the name."""
+    from idecode_core.detector import Detector
+    from idecode_core.report.calibrations import calibration_card
+
+    st.markdown("#### Make it yours")
+    name, belongs, missing = ask_name(config)
+    made = Detector(name, detector.scorer, own, belongs)  # no dataset: what belongs is no public one now
+    card = calibration_card(
+        name, replace_name(detector, config), own, comparison, n, belongs=belongs, lost=lost
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Use it now",
+            type="primary",
+            icon=":material/play_arrow:",
+            key="cal_use",
+            disabled=bool(missing),
+            on_click=use,
+            args=(made, card, config),
+            help="On every page, for as long as this page is open.",
+        )
+        if not missing:
+            download(made, card)
+    if missing:
+        st.caption(missing)
+    return name
+
+
+def replace_name(detector: "Detector", config: FolderSettings) -> "Detector":
+    """The parent as the visitor knows it: by the name of its folder."""
+    return replace(detector, name=config.folder.name)
+
+
+def use(made: "Detector", card: str, parent: FolderSettings) -> None:
+    """The callback: from the next run on, all pages use it."""
+    add_detector(made, card, parent)
+    st.session_state["detector"] = made.name
+    rerun_panels()
+
+
+def in_use(made: SessionDetector) -> None:
+    """What the visitor has made, where to go with it, and how to keep it."""
+    detector = made.detector
+    st.success(
+        f"**{escape(detector.name)}** is in use on every page. What belongs: **{escape(detector.summary)}**. It is "
+        f"{escape(made.parent)}, calibrated on {detector.calibration.k:,} files of yours, and lives as long as this page is open.",
+        icon=":material/check_circle:",
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        link("inspect", "Inspect a file with it", "search", {"detector": detector.name})
+        link("guarantee", "What is promised", "verified", {"detector": detector.name})
+        download(detector, made.card, key="own_download")
+        if is_local() and st.button(
+            "Save to my detectors",
+            icon=":material/save:",
+            key="own_save",
+            help=f"A folder below {checkpoint_root().name}/; it is in the list whenever you start the program.",
+        ):
+            keep_it(made)
+        st.button(
+            "Forget it", icon=":material/delete:", key="own_forget", type="tertiary", on_click=forget_detector,
+            args=(detector.name,),
+        )  # fmt: skip
+
+
+def download(made: "Detector", card: str, key: str = "cal_download") -> None:
+    st.download_button(
+        "Download",
+        lambda: packed_detector(made, card),
+        file_name=f"{made.name}.zip",
+        mime="application/zip",
+        key=key,
+        icon=":material/download:",
+        on_click="ignore",
+        help="config.json, model.safetensors, calibration.npz and card.md. Unpack it into checkpoints/ and it is in the list.",
+    )
+
+
+def packed_detector(made: "Detector", card: str) -> bytes:
+    """The folder that `save_detector` writes, zipped."""
+    from idecode_core.files.archives import zip_folder
+    from idecode_core.folder.detector import save_detector
+
+    with tempfile.TemporaryDirectory() as folder:
+        save_detector(made, folder, card)
+        return zip_folder(Path(folder), made.name)
+
+
+def is_local() -> bool:
+    """Whether the visitor sits at the machine that runs this: nobody else writes to its disk."""
+    headers = {str(name).lower(): str(value) for name, value in st.context.headers.items()}
+    forwarded = any(name in headers for name in ("x-forwarded-for", "x-real-ip", "forwarded"))
+    host = headers.get("host", LOCAL[0]).rpartition(":")[0] or headers.get("host", LOCAL[0])
+    return st.get_option("server.address") in LOCAL and not forwarded and host.strip("[]") in LOCAL
+
+
+def keep_it(made: SessionDetector) -> None:
+    """Into the checkpoint root; from then on it is a detector like any other."""
+    from idecode_core.errors import CheckpointError
+    from idecode_core.folder.detector import save_detector
+
+    folder = checkpoint_root() / made.detector.name
+    if folder.exists():
+        raise CheckpointError(
+            f"{folder.name} is there already: expected a new name. Calibrate again under another name, or move that folder away."
+        )
+    with st.spinner("Saving ..."):
+        save_detector(made.detector, folder, made.card)
+    forget_detector(made.detector.name)
+    st.session_state["own_saved"] = made.detector.name
+    st.rerun()
+
+
+def was_saved() -> None:
+    """Once, after saving."""
+    if name := st.session_state.pop("own_saved", None):
+        st.success(f"{escape(name)} is among your detectors now.", icon=":material/save:")
