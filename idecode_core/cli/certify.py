@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from idecode_core.cli.inputs import Epsilon, Json, complain
+from idecode_core.cli.inputs import Delta, Epsilon, Json, complain
 from idecode_core.errors import InputError, NothingFlaggedWarning, WrongSignWarning
 
 if TYPE_CHECKING:
@@ -31,12 +31,7 @@ def certify(
         Literal["strange", "normal"], typer.Option(help="What a larger score means.")
     ] = "strange",
     epsilon: Epsilon = 0.05,
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            help="Keep the rate for a share 1 - delta of all calibration sets, not only on average."
-        ),
-    ] = None,
+    delta: Delta = None,
     column: Column = "",
     out: Annotated[
         Path | None, typer.Option(help="Write score, p-value and verdict of each new point.")

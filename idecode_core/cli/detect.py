@@ -15,6 +15,7 @@ from rich.text import Text
 from idecode_core.cli.inputs import (
     DEFAULT_DETECTOR,
     Aggregate,
+    Delta,
     DetectorName,
     Device,
     Draws,
@@ -43,6 +44,7 @@ def detect(
     detector: DetectorName = DEFAULT_DETECTOR,
     n: Draws = 5,
     epsilon: Epsilon = 0.05,
+    delta: Delta = None,
     seed: Seed = 0,
     aggregate: Aggregate = "sum",
     device: Device = None,
@@ -76,7 +78,9 @@ def detect(
                 warnings.simplefilter("always", NothingFlaggedWarning)
                 try:
                     samples = _read(batch, read, good, bad)
-                    found = loaded.detect(samples, n=n, epsilon=epsilon, seed=seed, aggregate=aggregate)
+                    found = loaded.detect(
+                        samples, n=n, epsilon=epsilon, delta=delta, seed=seed, aggregate=aggregate
+                    )
                 except InputError:
                     if good or not bad:  # with no readable file at all, the files' own problems say it best
                         raise
@@ -93,8 +97,9 @@ def detect(
             progress(judged + len(problems))
     if judged and not as_json:
         summary = f" ({loaded.summary})" if loaded.summary else ""
+        sure = "" if delta is None else f" (kept by {1 - delta:.3g} of all calibration sets)"
         Console(highlight=False).print(
-            f"\n{flagged} of {judged} flagged as out of distribution at epsilon = {epsilon:g}, with {n} draws each, by "
+            f"\n{flagged} of {judged} flagged as out of distribution at epsilon = {epsilon:g}{sure}, with {n} draws each, by "
             f"{loaded.name}{summary}.",
             markup=False,
         )
@@ -144,7 +149,8 @@ def _json_line(detector: "Detector", found: "Detection", i: int, path: Path, see
         "transforms": detector.describe(found, i),
         "detector": detector.name,
         "n": found.score_vectors.shape[1],
-        "epsilon": found.epsilon,
+        "epsilon": found.promised,
+        "delta": found.delta,
         "seed": seed,
     }
     print(json.dumps(line), flush=True)

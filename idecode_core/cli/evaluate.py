@@ -44,6 +44,7 @@ def evaluate(
     ] = None,
     n: inputs.Draws = 5,
     epsilon: inputs.Epsilon = 0.05,
+    delta: inputs.Delta = None,
     seed: inputs.Seed = 0,
     aggregate: inputs.Aggregate = "sum",
     device: inputs.Device = None,
@@ -63,23 +64,26 @@ def evaluate(
     from idecode_core.conformal import check_epsilon
     from idecode_core.folder.settings import find_detector
     from idecode_core.folder.stored import open_stored
+    from idecode_core.guarantees import corrected_epsilon
 
     if (id_source is None) != (not ood_source):
         raise SettingError("Expected both --id and --ood, or neither (for stored scores); got one of them.")
     if id_source is None:
         stored = open_stored(find_detector(detector))
-        check_epsilon(epsilon, stored.calibration.k)
-        name, rows = stored.settings.name, stored_rows(stored, n, epsilon, aggregate)
+        k = stored.calibration.k
+        check_epsilon(epsilon, k)
+        cut = epsilon if delta is None else corrected_epsilon(k, epsilon, delta)
+        name, rows = stored.settings.name, stored_rows(stored, n, cut, aggregate)
     else:
         loaded = inputs.open_detector(detector, device)
         sources = [id_source, *(ood_source or [])]
         name = loaded.name
-        rows = own_rows(loaded, sources, n, epsilon, seed, aggregate, data_root)
+        rows = own_rows(loaded, sources, n, epsilon, delta, seed, aggregate, data_root)
     if as_json:
         for row in rows:
-            print(json.dumps({**asdict(row), "detector": name, "n": n, "epsilon": epsilon}))
+            print(json.dumps({**asdict(row), "detector": name, "n": n, "epsilon": epsilon, "delta": delta}))
     else:
-        print_rows(rows, name, n, epsilon)
+        print_rows(rows, name, n, epsilon, delta)
 
 
 def make_row(names: tuple[str, str], known: Sequence["Judgement"], strange: Sequence["Judgement"]) -> Row:
@@ -96,6 +100,7 @@ def own_rows(
     sources: Sequence[str],
     n: int,
     epsilon: float,
+    delta: float | None,
     seed: int,
     aggregate: str,
     data_root: Path | None,
@@ -107,7 +112,13 @@ def own_rows(
         with inputs.progress_bar(source, len(points)) as progress:
             judged.append(
                 detector.detect(
-                    points, n=n, epsilon=epsilon, seed=seed, aggregate=aggregate, progress=progress
+                    points,
+                    n=n,
+                    epsilon=epsilon,
+                    delta=delta,
+                    seed=seed,
+                    aggregate=aggregate,
+                    progress=progress,
                 )
             )
     known, *strange = judged
@@ -131,7 +142,7 @@ def stored_rows(stored: "Stored", n: int, epsilon: float, aggregate: str) -> lis
     ]
 
 
-def print_rows(rows: list[Row], detector: str, n: int, epsilon: float) -> None:
+def print_rows(rows: list[Row], detector: str, n: int, epsilon: float, delta: float | None = None) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("OOD set", overflow="fold")
     for title in ("points", "AUROC %", "TNR % at 90 % TPR", f"% detected at {epsilon:g}"):
@@ -142,8 +153,13 @@ def print_rows(rows: list[Row], detector: str, n: int, epsilon: float) -> None:
     console = Console(highlight=False)
     console.print(table)
     if rows:
+        bound = (
+            f"the bound on its average is epsilon = {epsilon:g}"
+            if delta is None
+            else f"for {1 - delta:.3g} of all calibration sets the bound is epsilon = {epsilon:g}"
+        )
         console.print(
             f"\n{detector} with n = {n}: of {rows[0].id_points:,} iD points ({rows[0].id_set}) a share of "
-            f"{rows[0].false_detection_rate:.3f} was flagged; the bound on its average is epsilon = {epsilon:g}.",
+            f"{rows[0].false_detection_rate:.3f} was flagged; {bound}.",
             markup=False,
         )

@@ -27,6 +27,10 @@ DetectorName = Annotated[
 ]
 Draws = Annotated[int, typer.Option("--n", "-n", help="Transforms drawn for each input.")]
 Epsilon = Annotated[float, typer.Option(help="Bound on the false detection rate: OOD means p < epsilon.")]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="Keep the rate for a share 1 - delta of all calibration sets, not only on average."),
+]
 Seed = Annotated[int, typer.Option(help="Seed of the draws; same seed, same input, same answer.")]
 Aggregate = Annotated[str, typer.Option(help="F: sum, mean, max or sum_of_logs.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; the best there is if left out.")]
