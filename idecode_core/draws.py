@@ -5,7 +5,6 @@ the key into uniform numbers. Draw i is the i-th row of the stream, so the draws
 n' of those for n, whatever the batch, the file, the process or the device.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -44,11 +43,6 @@ def content_hash(x: NDArray[np.generic], sample_rate: int | None = None) -> str:
     if sample_rate is not None:
         digest = blake2b(f"{sample_rate} Hz".encode(), digest_size=16, key=digest).digest()
     return digest.hex()
-
-
-def content_keys(xs: "Sequence[NDArray[np.generic]] | NDArray[np.generic]", seed: int) -> Keys:
-    """Keys of a batch: (batch, 2)."""
-    return np.stack([content_key(x, seed) for x in xs]) if len(xs) else np.empty((0, 2), np.uint64)
 
 
 def uniforms(keys: Keys, n: int, size: int) -> Uniforms:

@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from idecode_core.draws import content_key
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.models import Equivariant, ModelConfig
@@ -35,3 +36,8 @@ def random_images(count: int, size: int = SIZE, seed: int = 0) -> np.ndarray:
     coarse = generator.integers(0, 256, (count, 4, 4, 3)).repeat(-(-size // 4), 1).repeat(-(-size // 4), 2)
     fine = generator.integers(-40, 41, (count, size, size, 3))
     return np.clip(coarse[:, :size, :size] + fine, 0, 255).astype(np.uint8)
+
+
+def content_keys(xs, seed: int) -> np.ndarray:
+    """The keys of a batch: (batch, 2)."""
+    return np.stack([content_key(x, seed) for x in xs])

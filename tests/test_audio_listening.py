@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import soundfile
 import torch
+from small import content_keys
 
 from idecode_core.audio.features import LogMel
 from idecode_core.audio.gallery import FOLDER, gallery_sounds
 from idecode_core.audio.listening import audible, hidden_cells, spectrogram, wav_bytes
 from idecode_core.audio.read import Sound, read_sound
 from idecode_core.audio.variants import HIDDEN, spectrogram_picture
-from idecode_core.draws import content_keys
 from idecode_core.plots import audio as figures
 from idecode_core.transforms.specaugment import SpecAugment
 from tools.synthetic_sounds import MAKERS, in_a_room

@@ -5,8 +5,9 @@ import pytest
 import torch
 import torchaudio.functional
 from scipy import stats
+from small import content_keys
 
-from idecode_core.draws import content_keys, uniforms
+from idecode_core.draws import uniforms
 from idecode_core.transforms.specaugment import PAPER_MASKS, SpecAugment
 
 USUAL = SpecAugment()

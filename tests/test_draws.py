@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
 from scipy import stats
+from small import content_keys
 
-from idecode_core.draws import content_hash, content_key, content_keys, integers, uniforms
+from idecode_core.draws import content_hash, content_key, integers, uniforms
 from idecode_core.image.read import read_image
 
 images = arrays(np.uint8, st.tuples(st.integers(1, 6), st.integers(1, 6), st.just(3)))

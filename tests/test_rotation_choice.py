@@ -23,9 +23,12 @@ def test_the_table_holds_what_scikit_learn_makes_of_each_way_to_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scorer = small_scorer(SharpRotations("all"))
-    save_detector(Detector.calibrate("small", scorer, random_images(5), n_max=2), tmp_path / "small")
-    parts = ("proper", "validation", "calibration")
-    write_npz(tmp_path / "small" / "split.npz", {part: np.arange(3) for part in parts})
+    split = dict.fromkeys(("proper", "validation", "calibration"), np.arange(3))
+    save_detector(
+        Detector.calibrate("small", scorer, random_images(5), n_max=2),
+        tmp_path / "small",
+        beside={"split.npz": lambda path: write_npz(path, split)},
+    )
     monkeypatch.setattr(rotation_choice, "development_sets", lambda _: {"strange": STRANGE})
     monkeypatch.setattr(rotation_choice, "validation_images", lambda *_: KNOWN)
     rotation_choice.main([tmp_path / "small"])

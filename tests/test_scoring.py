@@ -7,11 +7,10 @@ import pytest
 import torch
 from PIL import Image
 from scipy.special import log_softmax, softmax
-from small import SIZE, random_images, small_scorer
+from small import SIZE, content_keys, random_images, small_scorer
 from torch.overrides import TorchFunctionMode
 
 from idecode_core.device import choose_device
-from idecode_core.draws import content_keys
 from idecode_core.errors import InputError, SettingError
 from idecode_core.image import scorer as scoring
 from idecode_core.transforms import Projective, Rotations, SmallAffine
