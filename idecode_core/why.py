@@ -50,7 +50,7 @@ def parts(scorer: Scorer, inspected: Inspected, draw: int) -> tuple[Part, ...]:
             )
             for term, weight in zip(terms, scorer.weights, strict=True)
         )
-    error = MEANS.get(str(scorer.settings().get("base_ncm", "")), "")
+    error = MEANS.get(str(getattr(scorer, "base_ncm", "")), "")
     words = {ERROR: error, UNFAMILIAR: FAMILIARITY}
     return tuple(Part(term.name, term.value, words.get(term.name, "")) for term in terms)
 

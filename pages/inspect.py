@@ -9,8 +9,13 @@ from ui.frame.modality import modality_of
 from ui.frame.settings import sidebar
 from ui.inspect.choose import choose_samples
 
-PANELS = ("files", "verdict", "aggregate", "growth", "drawn")
-LIVE = dict.fromkeys(("epsilon", "aggregate", "p"), PANELS) | {"n": (*PANELS, "draws", "closer")}
+PANELS = ("files", "verdict", "aggregate", "versus", "growth", "drawn")
+LIVE = {
+    "epsilon": PANELS,
+    "p": PANELS,
+    "aggregate": (*PANELS, "strange"),
+    "n": (*PANELS, "draws", "strange", "closer"),
+}
 
 with guard():
     style()
@@ -27,24 +32,29 @@ with guard():
             icon=":material/west:",
         )
         st.stop()
-    with show, st.spinner("Scoring ...", show_time=False):
-        from ui.frame.scores import inspect, score_vectors
+    with show:
+        from ui.inspect.batch import score_batch
+        from ui.inspect.inputs import look_at
 
         detector = get_detector(config)
-        if len(samples) == 1:
-            inspect(detector, samples[0], settings.seed)  # scores and variants from one pass
-        vectors = score_vectors(detector, samples, settings.seed)
-    from ui.inspect.draws import draws
+        with st.spinner("Scoring ...", show_time=False):
+            if len(samples) == 1:
+                look_at(detector, samples[0], settings.seed)  # scores and variants from one pass
+            samples, vectors = score_batch(detector, samples, settings.seed)
+    from ui.inspect.draws import STYLE, draws
     from ui.inspect.export import export
     from ui.inspect.panels import chance, results
+    from ui.inspect.strange import strange
 
+    st.html(STYLE)
     with show:
-        screen = results(detector, samples, vectors)
+        screen = results(config, detector, samples, vectors)
     st.markdown("### Why: each transform on its own")
     st.caption(
         "The input is transformed at random, and the model is asked what it sees. It learned to answer well for inputs "
         "that belong, so a high score is strange. Choose a point or a picture to enlarge that draw."
     )
     draws(detector, samples, vectors)
+    strange(detector, samples)
     chance(detector, samples, vectors)
     export(detector, samples, vectors, screen)

@@ -21,7 +21,7 @@ from idecode_core.verdict import sentence
 from ui.frame.pictures import PICTURES
 from ui.frame.samples import decoded_sample, png
 from ui.frame.sounds import SOUNDS
-from ui.inspect.draws import montage
+from ui.inspect.draws import side_by_side
 
 ROOT = Path(__file__).parent.parent
 DETECTOR = ROOT / "checkpoints" / "fashion-rotations"
@@ -183,12 +183,17 @@ def test_each_bad_file_costs_one_sentence_and_the_good_ones_go_through(detector)
         assert reason in line.replace("\\", "")
 
 
-def test_a_bad_file_leaves_what_was_there(detector) -> None:
+def test_only_unreadable_files_clear_the_verdict_of_what_was_there_before() -> None:
     at = inspect(sample="digits-sample-3")
     at.button_group(key="source").set_value("Files").run()
-    at = upload(at, ("text.png", b"I am not a picture"))
-    assert verdict_of(at) == expected_verdict(detector, picture())
     assert any("Still showing" in element.value for element in at.caption)
+    at = upload(at, ("text.png", b"I am not a picture"))
+    assert not at.exception
+    assert not [element for element in at.markdown if element.value.startswith("### :")]
+    assert any("nothing to judge" in element.value for element in at.info)
+    assert "sample" not in at.query_params
+    at = upload(at, ("good.png", png(picture())))
+    assert "calibration images" in verdict_of(at)
 
 
 @pytest.mark.parametrize(
@@ -365,8 +370,11 @@ def test_an_address_that_does_not_exist_is_ignored() -> None:
         assert "calibration images" in verdict_of(inspect(sample=address))
 
 
-def test_a_draw_with_four_variants_is_one_picture_of_four() -> None:
-    tiles = [np.full((2, 2, 3), i, np.uint8) for i in range(4)]
-    grid = montage(tiles)
-    assert grid.shape == (4, 4, 3)
-    assert [int(grid[y, x, 0]) for y, x in ((0, 0), (0, 3), (3, 0), (3, 3))] == [0, 1, 2, 3]
+def test_a_draw_with_several_variants_is_a_strip_without_empty_cells() -> None:
+    tiles = [np.full((2, 2, 3), 40 * i, np.uint8) for i in range(3)]
+    tiles.append(np.full((4, 4, 3), 200, np.uint8))  # of a member with another size
+    strip = side_by_side(tiles)
+    assert strip.shape == (4, 4 * 4 + 3 * 2, 4)
+    opaque = strip[0, strip[0, :, 3] == 255, 0]
+    assert opaque.tolist() == [0] * 4 + [40] * 4 + [80] * 4 + [200] * 4
+    assert np.array_equal(side_by_side(tiles[:1]), tiles[0])

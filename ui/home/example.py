@@ -46,5 +46,5 @@ def live_example(config: FolderSettings) -> None:
         detector, settings = get_detector(config), current()
         vectors = score_vectors(detector, [sample], settings.seed)
         [verdict] = verdicts(detector, [sample], vectors, settings)
-        show_verdict(sample, verdict)
+        show_verdict(config, sample, verdict, settings)
         show_aggregate(detector, verdict, settings, height=230)

@@ -10,13 +10,16 @@ from ui.frame.links import carry_over, keep, link_value, put_in_link
 from ui.frame.messages import escape, refused
 from ui.frame.modality import Modality, modality_of
 from ui.frame.samples import Sample
-from ui.frame.uploads import check_files, few_files
+from ui.frame.uploads import check_files
+from ui.inspect.bring import bring_files, nothing_readable
+
+LONGEST = 80  # characters of an address in a link
 
 
 def choose_samples(config: FolderSettings) -> list[Sample]:
     """What the visitor wants to look at. Empty only when there is nothing yet; what was shown last stays otherwise."""
     modality = modality_of(config)
-    st.session_state.setdefault("sample", link_value("sample"))
+    st.session_state.setdefault("sample", linked_address())
     key = f"{modality.prefix}source"
     carry_over([key])
     sources = {"Gallery": from_gallery, "Files": from_files, modality.capture.source: captured}
@@ -39,9 +42,18 @@ def choose_samples(config: FolderSettings) -> list[Sample]:
         st.caption(f"Still showing: {escape(', '.join(sample.name for sample in held[:3]))}")
     samples = chosen or held
     st.session_state["shown"] = samples
-    if samples:
-        put_in_link("sample", samples[min(st.session_state.get("row") or 0, len(samples) - 1)].address)
     return samples
+
+
+def linked_address() -> str | None:
+    """The address in the link, if it can be one: a number in another script is none."""
+    address = link_value("sample") or ""
+    return address if address.isascii() and 0 < len(address) <= LONGEST else None
+
+
+def follow(sample: Sample) -> None:
+    """The link leads to what is looked at."""
+    put_in_link("sample", sample.address)
 
 
 def from_gallery(config: FolderSettings, modality: Modality) -> list[Sample]:
@@ -79,15 +91,21 @@ def choose_one(key: str, title: str, labels: Mapping[str, str], address: str, ch
 
 
 def from_files(config: FolderSettings, modality: Modality) -> list[Sample]:
-    samples = few_files(modality)
+    samples = bring_files(modality)
     wanted = st.session_state["sample"] or ""
-    if wanted.startswith("file-") and wanted not in [sample.address for sample in samples]:
+    if wanted.startswith("file-") and not samples:
         st.info(
             "This link was made with somebody's own file, which a link cannot carry. Drop the same file here to see the "
             f"same view; its fingerprint begins with {escape(wanted.removeprefix('file-')[:12])}."
         )
+    elif nothing_readable():
+        st.info(
+            "None of the files could be read, so there is nothing to judge; what was here before is gone."
+        )
     elif not samples:
-        st.caption(f"Drop in one {modality.thing} or many. They are kept for your session only.")
+        st.caption(
+            f"Drop in one {modality.thing}, many, a zip or a folder. They are kept for your session only."
+        )
     return samples
 
 

@@ -1,4 +1,5 @@
-"""The transformed variants of one input: a gallery and a chart of their scores, each choosing for the other.
+"""The transformed variants of one input: a gallery and a chart of their scores, each choosing for the other; and why a draw
+scores what it scores, in parts that add up.
 
 A draw may hold several variants (four when it takes all rotation ranges, one for each member of a merged detector);
 its score is the one that enters V. So the unit of choice is the draw.
@@ -11,27 +12,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
+from PIL import Image
 
 from idecode_core.conformal.judge import places
 from ui.frame.cache import own_store
 from ui.frame.links import link_value, put_in_link
 from ui.frame.look import CHART
+from ui.frame.look import chart as shown_chart
+from ui.frame.messages import escape
 from ui.frame.samples import Sample, data_uri, png
-from ui.frame.scores import MAX_INSPECTED, inspect
+from ui.frame.scores import MAX_INSPECTED
 from ui.frame.settings import current, panel
+from ui.inspect.inputs import look_at
 from ui.inspect.panels import chosen_row
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
     from idecode_core.scorer import Inspected, Variant
 
+GAP = 2  # pixels between the variants of a strip
+STYLE = """
+<style>
+.st-key-draws button img { height: 72px; width: auto; }
+.st-key-model_input img { image-rendering: pixelated; border-radius: 8px; }
+</style>
+"""
+
 
 @panel("draws")
 def draws(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
-    """Chart, enlarged draw, gallery."""
+    """Chart beside the parts of the chosen draw, gallery, enlarged variants."""
     settings, row = current(), chosen_row(samples)
     sample, scores = samples[row], vectors[row, : settings.n]
-    inspected = inspect(detector, sample, settings.seed)
+    inspected = look_at(detector, sample, settings.seed)
     by_draw = grouped((detector, settings.seed, sample.content_hash), inspected)[: settings.n]
     chosen = chosen_draw(scores)
     put_in_link("draw", str(chosen + 1))
@@ -39,12 +52,41 @@ def draws(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.f
     left, right = st.columns([3, 2], gap="large")
     with left:
         chart(scores, detector, chosen)
-        strip([picture for _, picture in by_draw], scores, chosen)
-    with right, st.container(key="chosen"):
+    with right:
         st.markdown(
             f"**Draw {chosen + 1}** scores **{scores[chosen]:.3g}**: stranger than {share:.1%} of single calibration draws."
         )
+        why(detector, inspected, chosen, by_draw[chosen][0])
+    steps(chosen, len(scores))
+    strip([picture for _, picture in by_draw], scores, chosen)
+    with st.container(key="chosen"):
         sample.modality.enlarge(detector, inspected, by_draw[chosen][0])
+
+
+def why(detector: "Detector", inspected: "Inspected", draw: int, variants: "Sequence[Variant]") -> None:
+    """The draw's score as its terms: bars that add up, and what each is."""
+    from idecode_core.merged import MergedScorer
+    from idecode_core.plots.why import score_parts
+    from idecode_core.why import parts, sum_in_words
+
+    found = parts(detector.scorer, inspected, draw)
+    total = float(inspected.score_vector[draw])
+    merged = isinstance(detector.scorer, MergedScorer)
+    words = sum_in_words(found, total, len(variants), merged=merged)
+    bars = [(part.name, part.value) for part in found]
+    if len(found) == 1 and len(variants) > 1:  # nothing to take apart but the mean
+        bars = [
+            (f"{one.applied}, {one.score:.3g} / {len(variants)}", one.score / len(variants))
+            for one in variants
+        ]
+    if len(bars) > 1:
+        shown_chart(
+            score_parts([name for name, _ in bars], [value for _, value in bars]),
+            key="why_chart",
+            alt=f"The parts of the score of draw {draw + 1}: {words}",
+        )
+    lines = [f"**{escape(part.name)}** ({part.value:.3g}): {escape(part.words)}." for part in found]
+    st.caption("  \n".join([*lines, escape(words)] if words else lines))
 
 
 def grouped(key: object, inspected: "Inspected") -> "list[tuple[list[Variant], str]]":
@@ -53,7 +95,7 @@ def grouped(key: object, inspected: "Inspected") -> "list[tuple[list[Variant], s
     if key not in store:
         groups = [list(group) for _, group in groupby(inspected.variants, key=lambda variant: variant.draw)]
         store[key] = [
-            (group, data_uri(png(montage([variant.image for variant in group])))) for group in groups
+            (group, data_uri(png(side_by_side([variant.image for variant in group])))) for group in groups
         ]
     return store[key]
 
@@ -62,7 +104,8 @@ def chosen_draw(scores: NDArray[np.float64]) -> int:
     """The visitor's choice, else the link's, else the strangest draw."""
     if "draw" not in st.session_state:
         linked = link_value("draw") or ""
-        st.session_state["draw"] = int(linked) - 1 if linked.isdigit() else None
+        is_number = linked.isascii() and linked.isdigit() and len(linked) < 5
+        st.session_state["draw"] = int(linked) - 1 if is_number else None
     chosen = st.session_state["draw"]
     return chosen if chosen is not None and 0 <= chosen < len(scores) else int(np.argmax(scores))
 
@@ -81,10 +124,29 @@ def chart(scores: NDArray[np.float64], detector: "Detector", chosen: int) -> Non
     )
 
 
+def steps(chosen: int, count: int) -> None:
+    """To the draw before and after, with the arrow keys too."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for label, step, shortcut, icon in (
+            ("Draw before", -1, "Left", "arrow_back"),
+            ("Draw after", 1, "Right", "arrow_forward"),
+        ):
+            st.button(
+                label,
+                key=f"draw_step_{step}",
+                icon=f":material/{icon}:",
+                shortcut=shortcut,
+                disabled=not 0 <= chosen + step < count,
+                on_click=_choose,
+                args=(chosen + step,),
+            )
+        st.caption(f"Draw {chosen + 1} of {count}")
+
+
 def strip(pictures: list[str], scores: NDArray[np.float64], chosen: int) -> None:
     """The gallery: one small picture per draw, with its score."""
     labels = [
-        f"![draw {i + 1}]({picture}) {score:.3g}"
+        f"![draw {i + 1}, score {score:.3g}]({picture}) {score:.3g}"
         for i, (picture, score) in enumerate(zip(pictures, scores, strict=True))
     ]
     st.session_state["draws_gallery"] = chosen
@@ -100,15 +162,20 @@ def strip(pictures: list[str], scores: NDArray[np.float64], chosen: int) -> None
         )
 
 
-def montage(images: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """One picture as it is; several in a square grid."""
+def side_by_side(images: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    """A strip: all variants in one row at the height of the tallest, with a see-through gap; (h, w, 4) if there are several."""
     if len(images) == 1:
         return images[0]
-    side = int(np.ceil(np.sqrt(len(images))))
-    blank = np.zeros_like(images[0])
-    padded = images + [blank] * (side * side - len(images))
-    rows = [np.concatenate(padded[i : i + side], axis=1) for i in range(0, side * side, side)]
-    return np.concatenate(rows, axis=0)
+    height = max(len(image) for image in images)
+    pieces: list[NDArray[np.uint8]] = []
+    for image in images:
+        width = round(image.shape[1] * height / len(image))
+        same = Image.fromarray(np.ascontiguousarray(image)).convert("RGBA")
+        pieces += [
+            np.asarray(same.resize((width, height), Image.Resampling.NEAREST)),
+            np.zeros((height, GAP, 4), np.uint8),
+        ]
+    return np.concatenate(pieces[:-1], axis=1)
 
 
 def _clicked(event: Any) -> int | None:

@@ -9,12 +9,16 @@ from numpy.typing import NDArray
 from idecode_core.conformal.judge import Verdict, p_by_n
 from idecode_core.report import Inspection, Report, inspect_batch, inspection_notebook, inspection_report
 from idecode_core.report.content import Figure
+from ui.frame.cache import own_store
 from ui.frame.export import download_row
 from ui.frame.samples import Sample
+from ui.frame.scores import MAX_INSPECTED
 from ui.frame.settings import Settings
+from ui.inspect.strange import LOOK_FOR_MASKS, map_export, map_key, map_store, masks_figure
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
+    from idecode_core.scorer import Inspected
     from ui.inspect.panels import OnScreen
 
 
@@ -37,11 +41,21 @@ def export(
             seed=settings.seed,
         )
 
+    # Session state is read here, in the page's own thread, and not at the click.
+    maps, looked_at = map_store(), own_store("inspected_store", MAX_INSPECTED)
+
     def report() -> Report:
-        row = screen.row
+        row, settings = screen.row, screen.settings
+        sample, name = samples[row], samples[row].name
+        inspected = looked_at.get((detector, settings.seed, sample.content_hash))
+        mapped = maps.get(map_key(detector, sample, settings))
         return inspection_report(
             inspection(),
-            figures(detector, samples[row].name, vectors[row], screen.found[row], screen.settings),
+            (
+                *figures(detector, name, vectors[row], screen.found[row], settings),
+                *(why_figures(detector, name, inspected, settings.n) if inspected else ()),
+                *(map_export(name, mapped) if mapped else ()),
+            ),
         )
 
     download_row(
@@ -72,3 +86,29 @@ def figures(
             f"{name}: the p-value with more transforms. If it still wanders at the right, use more.",
         ),
     )
+
+
+def why_figures(detector: "Detector", name: str, inspected: "Inspected", n: int) -> tuple[Figure, ...]:
+    """The parts of the strangest draw, and of a sound the masks that moved the score."""
+    from idecode_core.audio.scorer import AudioScorer, InspectedSound
+    from idecode_core.plots.why import score_parts
+    from idecode_core.why import parts
+
+    draw = int(np.argmax(inspected.score_vector[:n]))
+    found = parts(detector.scorer, inspected, draw)
+    shown: list[Figure] = []
+    if len(found) > 1:
+        each = "; ".join(f"{part.name}: {part.words}" for part in found)
+        shown.append(
+            Figure(
+                score_parts([part.name for part in found], [part.value for part in found]),
+                f"{name}: why its strangest draw, number {draw + 1}, scores {inspected.score_vector[draw]:.3g}. {each}.",
+            )
+        )
+    if isinstance(inspected, InspectedSound) and isinstance(detector.scorer, AudioScorer):
+        shown.append(
+            Figure(
+                masks_figure(detector, inspected), f"{name}: which masks moved the score. {LOOK_FOR_MASKS}"
+            )
+        )
+    return tuple(shown)

@@ -9,19 +9,23 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from idecode_core.conformal.judge import Judgement, Verdict, judge, smoothing_generator
+from idecode_core.folder.settings import FolderSettings
 from idecode_core.verdict import meaning, sentence
-from ui.frame.links import carry_over, keep
 from ui.frame.look import chart
 from ui.frame.messages import escape
-from ui.frame.samples import Sample, data_uri
-from ui.frame.scores import growing_p_values, inspect, vectors_over_seeds
-from ui.frame.settings import Settings, current, panel, rerun_panels
+from ui.frame.samples import Sample
+from ui.frame.scores import growing_p_values, vectors_over_seeds
+from ui.frame.settings import Settings, current, panel
+from ui.inspect.batch import settle_row, table
+from ui.inspect.choose import follow
+from ui.inspect.inputs import as_the_model_sees_it, look_at
+from ui.inspect.power import show_power
+from ui.inspect.versus import versus
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
 
 SEEDS = 10
-RULES = ("alone", "together")
 
 
 def verdicts(
@@ -61,7 +65,7 @@ class OnScreen:
 def files(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
     """The table of many files."""
     if len(samples) > 1:
-        table(samples, verdicts(detector, samples, vectors, current()))
+        table(samples, verdicts(detector, samples, vectors, current()), chosen_row(samples))
 
 
 @panel("picture")
@@ -73,13 +77,19 @@ def picture(samples: Sequence[Sample]) -> None:
 
 @panel("verdict")
 def words(
-    detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64], screen: OnScreen
+    config: FolderSettings,
+    detector: "Detector",
+    samples: Sequence[Sample],
+    vectors: NDArray[np.float64],
+    screen: OnScreen,
 ) -> None:
-    """The verdict in words."""
+    """The verdict in words, and the power beside it. The link follows the row."""
     settings, row = current(), chosen_row(samples)
     found = verdicts(detector, samples, vectors, settings)
     screen.settings, screen.found, screen.row = settings, found, row
+    follow(samples[row])
     show_words(samples[row], found[row])
+    show_power(config, settings)
 
 
 @panel("aggregate")
@@ -92,23 +102,30 @@ def aggregate(detector: "Detector", screen: OnScreen) -> None:
 def closer(detector: "Detector", samples: Sequence[Sample]) -> None:
     """What else there is to see of the input."""
     settings, sample = current(), samples[chosen_row(samples)]
+    inspected = look_at(detector, sample, settings.seed)
+    as_the_model_sees_it(detector, sample, settings.seed)
     if sample.modality.closer:
-        sample.modality.closer(detector, sample, inspect(detector, sample, settings.seed), settings.n)
+        sample.modality.closer(detector, sample, inspected, settings.n)
 
 
-def results(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> OnScreen:
+def results(
+    config: FolderSettings, detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]
+) -> OnScreen:
     """The verdict in words, the aggregate on the calibration histogram, and for many files the table.
 
     Small panels: a move of epsilon draws again what shows epsilon, and neither pictures nor sounds.
     """
-    screen = OnScreen(current(), verdicts(detector, samples, vectors, current()), chosen_row(samples))
+    found = verdicts(detector, samples, vectors, current())
+    settle_row(samples, found)
+    screen = OnScreen(current(), found, chosen_row(samples))
     files(detector, samples, vectors)
     with st.container(horizontal=True, vertical_alignment="center", key="picture"):
         with st.container(width=samples[0].modality.width):
             picture(samples)
         with st.container(width="stretch"):
-            words(detector, samples, vectors, screen)
+            words(config, detector, samples, vectors, screen)
     aggregate(detector, screen)
+    versus(config, samples)
     closer(detector, samples)
     return screen
 
@@ -122,16 +139,23 @@ def show_words(sample: Sample, verdict: Verdict) -> None:
     st.markdown(f"**It means:** {means}  \n**It does not mean:** {does_not}")
 
 
-def show_verdict(sample: Sample, verdict: Verdict) -> None:
+def show_verdict(config: FolderSettings, sample: Sample, verdict: Verdict, settings: Settings) -> None:
     """Picture and words in one piece, for a page that changes both at once."""
     with st.container(horizontal=True, vertical_alignment="center", key="picture"):
         with st.container(width=sample.modality.width):
             sample.modality.show(sample)
         with st.container(width="stretch", gap="small"):
             show_words(sample, verdict)
+            show_power(config, settings)
 
 
-def show_aggregate(detector: "Detector", verdict: Verdict, settings: Settings, height: int = 320) -> None:
+def show_aggregate(
+    detector: "Detector",
+    verdict: Verdict,
+    settings: Settings,
+    height: int = 320,
+    key: str = "aggregate_chart",
+) -> None:
     from idecode_core.plots import inspect as figures
 
     chart(
@@ -142,54 +166,10 @@ def show_aggregate(detector: "Detector", verdict: Verdict, settings: Settings, h
             is_ood=verdict.is_ood,
             height=height,
         ),
-        key="aggregate_chart",
-        alt=f"Histogram of calibration scores; this input scores {verdict.score:.3g}",
+        key=key,
+        alt=f"Histogram of calibration scores; this input scores {verdict.score:.3g}, above {verdict.threshold:.3g} inputs are "
+        "flagged",
     )
-
-
-def table(samples: Sequence[Sample], found: Judgement) -> None:
-    carry_over(["rule"])
-    st.segmented_control(
-        "Judge the files",
-        RULES,
-        default="alone",
-        required=True,
-        key="rule",
-        bind="query-params",
-        on_change=lambda: rerun_panels("files", "verdict", "aggregate"),
-        help="Alone: of files that belong, at most a share epsilon is flagged. Together: of the files that are flagged, at "
-        "most a share epsilon belongs (Benjamini-Hochberg). Both on average.",
-    )
-    keep(["rule"])
-    st.markdown(f"**{found.is_ood.sum()} of {len(found)} files flagged.** Choose a row to look closer.")
-    st.dataframe(
-        {
-            "": [data_uri(sample.thumbnail) for sample in samples],
-            "File": [sample.name for sample in samples],
-            "Verdict": [verdict.answer for verdict in found],
-            "p-value": found.p_values,
-            "Rank": [f"{rank + 1:,} of {found.k + 1:,}" for rank in found.ranks],
-            "Score": found.scores,
-        },
-        column_config={
-            "": st.column_config.ImageColumn(width="small"),
-            "File": st.column_config.TextColumn(width="medium"),
-            "p-value": st.column_config.NumberColumn(format="%.3g"),
-            "Score": st.column_config.NumberColumn(format="%.4g"),
-        },
-        hide_index=True,
-        height=min(36 * len(samples) + 38, 290),
-        key="table",
-        on_select=_choose_row,
-        selection_mode="single-row",
-    )
-
-
-def _choose_row() -> None:
-    rows = st.session_state["table"]["selection"]["rows"]
-    st.session_state["row"] = rows[0] if rows else 0
-    st.session_state["draw"] = None
-    rerun_panels("picture", "verdict", "aggregate", "closer", "draws", "growth", "drawn")
 
 
 def chance(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:

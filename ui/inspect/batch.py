@@ -1,0 +1,223 @@
+"""Many files: scored with progress, time left and a way to stop; a table, the strangest first, and what to expect of it."""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from idecode_core.conformal.judge import Judgement
+from ui.frame.cache import own_store
+from ui.frame.links import carry_over, keep
+from ui.frame.messages import escape
+from ui.frame.samples import Sample, data_uri
+from ui.frame.scores import MAX_PREPARED, content_key, score_vectors, take_prepared, vector_store
+from ui.frame.settings import rerun_panels
+
+if TYPE_CHECKING:
+    from idecode_core.detector import Detector
+
+RULES = ("alone", "together")
+CHUNK = 16  # files between two reports of progress
+FEW = 4  # fewer files are done before a bar could be read
+PICTURED = 100  # files; a longer table has no pictures, they would be sent again with every move of a slider
+ROW_PANELS = ("files", "picture", "verdict", "aggregate", "versus", "closer", "draws", "strange", "growth", "drawn")  # fmt: skip
+
+
+def score_batch(
+    detector: "Detector", samples: Sequence[Sample], seed: int
+) -> tuple[list[Sample], NDArray[np.float64]]:
+    """The files that are scored, all of them unless the visitor stopped it, and their V at n_max: (batch, n_max)."""
+    store = vector_store()
+    missing = {
+        sample.content_hash: sample
+        for sample in samples
+        if (detector, seed, sample.content_hash) not in store
+    }
+    if len(missing) < FEW:
+        return list(samples), score_vectors(detector, samples, seed)
+    name = f"{detector.name} {seed} {content_key(samples)}"
+    if st.session_state.get("batch_stopped") == name:
+        scored = [sample for sample in samples if sample.content_hash not in missing]
+        st.warning(
+            f"Stopped: {len(scored):,} of {len(samples):,} files were scored; the others are left out.",
+            icon=":material/stop_circle:",
+        )
+        st.button(
+            f"Score the other {len(missing):,}", key="batch_go_on", on_click=_stop, args=("",), type="primary"
+        )
+        if not scored:
+            st.stop()
+        return scored, score_vectors(detector, scored, seed)
+    score_with_progress(detector, list(missing.values()), seed, name)
+    return list(samples), score_vectors(detector, samples, seed)
+
+
+def score_with_progress(detector: "Detector", missing: Sequence[Sample], seed: int, name: str) -> None:
+    """Chunk by chunk into the session's store: what is scored when the visitor stops it, stays scored."""
+    place = st.empty()
+    with place.container(horizontal=True, vertical_alignment="center"):
+        bar = st.progress(0.0, f"Scoring {len(missing):,} files ...", width="stretch")
+        st.button("Stop", key="batch_stop", icon=":material/stop_circle:", on_click=_stop, args=(name,))
+    store, begin = vector_store(), time.monotonic()
+    waiting = own_store("prepared_store", MAX_PREPARED)
+    for first in range(0, len(missing), CHUNK):
+        chunk = missing[first : first + CHUNK]
+        vectors = detector.score_vectors(
+            (take_prepared(detector, sample, seed) for sample in chunk),
+            n=detector.calibration.n_max,
+            seed=seed,
+        )
+        store.update(((detector, seed, s.content_hash), v) for s, v in zip(chunk, vectors, strict=True))
+        done = first + len(chunk)
+        bar.progress(done / len(missing), progress_words(done, len(missing), time.monotonic() - begin))
+    waiting.clear()
+    place.empty()
+
+
+def progress_words(done: int, total: int, seconds: float) -> str:
+    """How far it is, and how long it will take.
+
+    >>> progress_words(50, 200, 10.0)
+    '50 of 200 files scored, about 30 s left'
+    """
+    left = seconds / done * (total - done)
+    words = f"{left:.0f} s" if left < 100 else f"{left / 60:.0f} minutes"
+    return f"{done:,} of {total:,} files scored, about {words} left"
+
+
+def _stop(name: str) -> None:
+    st.session_state["batch_stopped"] = name
+
+
+def strangest_first(found: Judgement) -> NDArray[np.intp]:
+    """Places of the files: the smallest p-value first, among equals the largest score."""
+    return np.lexsort((-found.scores, found.p_values))
+
+
+def settle_row(samples: Sequence[Sample], found: Judgement) -> None:
+    """With new files, look at the one that the link names, else at the strangest."""
+    name = content_key(samples)
+    before = st.session_state.get("row_for")
+    if before == name:
+        return
+    st.session_state["row_for"] = name
+    if before is not None:
+        st.session_state["draw"] = None
+    addresses = [sample.address for sample in samples]
+    wanted = st.session_state.get("sample")
+    st.session_state["row"] = (
+        addresses.index(wanted) if wanted in addresses else int(strangest_first(found)[0])
+    )
+
+
+def summary(found: Judgement) -> str:
+    """How many are flagged, and how many chance alone would flag."""
+    flagged, count = int(found.is_ood.sum()), len(found)
+    lead = f"**{flagged:,} of {count:,} files flagged.**"
+    if found.together:
+        return (
+            f"{lead} Judged together: on average at most {100 * found.epsilon:g} % of those that are flagged are false "
+            "discoveries."
+        )
+    from idecode_core.conformal import FalseDetectionLaw, observed_band
+
+    expected = count * FalseDetectionLaw(found.k, found.epsilon).mean
+    low, high = (round(count * rate) for rate in observed_band(found.k, found.epsilon, count))
+    return (
+        f"{lead} If all of them belonged, chance alone would flag about {expected:.3g} at epsilon = {found.epsilon:g}, and "
+        f"{low:,} to {high:,} in 99 of 100 such batches."
+    )
+
+
+def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
+    """The files, the strangest first; a row or the keyboard chooses what the page looks at."""
+    import pandas as pd  # type: ignore[import-untyped]
+
+    from idecode_core.verdict import counting
+
+    carry_over(["rule"])
+    st.segmented_control(
+        "Judge the files",
+        RULES,
+        default="alone",
+        required=True,
+        key="rule",
+        bind="query-params",
+        on_change=lambda: rerun_panels("files", "verdict", "aggregate", "versus"),
+        help="Alone: of files that belong, at most a share epsilon is flagged. Together: of the files that are flagged, at "
+        "most a share epsilon belongs (Benjamini-Hochberg). Both on average.",
+    )
+    keep(["rule"])
+    st.markdown(summary(found))
+    order = strangest_first(found)
+    at = int(np.flatnonzero(order == row)[0])
+    rows = {
+        "File": [samples[i].name for i in order],
+        "Verdict": [found[i].answer for i in order.tolist()],
+        "p-value": found.p_values[order],
+        "Rank": found.ranks[order],
+        "Score": found.scores[order],
+    }
+    if len(samples) <= PICTURED:
+        rows = {"": [data_uri(samples[i].thumbnail) for i in order], **rows}
+    key = f"table_{hashlib.sha256(order.tobytes()).hexdigest()[:12]}_{st.session_state.get('row_moves', 0)}"
+    st.dataframe(
+        pd.DataFrame(rows).style.map(_colour, subset=["Verdict"]),
+        column_config={
+            "": st.column_config.ImageColumn(width="small"),
+            "File": st.column_config.TextColumn(width="medium"),
+            "p-value": st.column_config.NumberColumn(format="%.3g"),
+            "Rank": st.column_config.NumberColumn(
+                format="localized", help=f"k = {found.k:,}. {counting(samples[0].modality.noun)}"
+            ),
+            "Score": st.column_config.NumberColumn(format="%.4g"),
+        },
+        hide_index=True,
+        height=min(36 * len(samples) + 38, 290),
+        key=key,
+        on_select=lambda: _choose_row(order, st.session_state[key]["selection"]["rows"]),
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": [at]}},
+        alt=f"{len(samples)} files, the strangest first, with verdict, p-value, rank and score",
+    )
+    st.caption(f"k = {found.k:,}. {counting(samples[0].modality.noun)}")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for label, step, shortcut, icon in (
+            ("Stranger", -1, "Shift+Up", "arrow_upward"),
+            ("Less strange", 1, "Shift+Down", "arrow_downward"),
+        ):
+            st.button(
+                label,
+                key=f"row_step_{step}",
+                icon=f":material/{icon}:",
+                shortcut=shortcut,
+                disabled=not 0 <= at + step < len(order),
+                on_click=_step_row,
+                args=(order, at + step),
+            )
+        st.caption(f"Row {at + 1:,} of {len(order):,}: {escape(samples[row].name)}")
+
+
+def _colour(answer: str) -> str:
+    """The verdict's colours, dark enough on white and light enough on a dark page."""
+    return "color: #D55E00; font-weight: 600" if answer == "flagged" else "color: #2F8FCB"
+
+
+def _choose_row(order: NDArray[np.intp], rows: Sequence[int]) -> None:
+    if rows:
+        _go_to(order, rows[0])
+        rerun_panels(*ROW_PANELS)
+
+
+def _step_row(order: NDArray[np.intp], place: int) -> None:
+    st.session_state["row_moves"] = st.session_state.get("row_moves", 0) + 1  # a table that shows the new row
+    _go_to(order, place)
+    rerun_panels(*ROW_PANELS)
+
+
+def _go_to(order: NDArray[np.intp], place: int) -> None:
+    st.session_state["row"], st.session_state["draw"] = int(order[place]), None

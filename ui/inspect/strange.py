@@ -1,0 +1,154 @@
+"""Where is it strange? For pictures a map of how the score falls when parts are hidden, for sounds the masks that moved it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from idecode_core.report.content import Figure
+from ui.frame.cache import own_store
+from ui.frame.look import show
+from ui.frame.samples import Sample
+from ui.frame.scores import MAX_INSPECTED
+from ui.frame.settings import Settings, current, panel
+from ui.inspect.inputs import input_pictures, look_at, model_input
+
+if TYPE_CHECKING:
+    from idecode_core.audio.scorer import InspectedSound
+    from idecode_core.detector import Detector
+    from idecode_core.image.occlusion import OcclusionMap
+
+LOOK_FOR = (
+    "Orange: hidden, the score falls, so this part makes it strange. Blue: hidden, it rises. The same random transforms for "
+    "all copies. The guarantee is about the verdict, not about this map."
+)
+LOOK_FOR_MASKS = (
+    "Orange: draws that hide this part score higher than those that show it, so the answer hangs on it. Blank: all draws hide "
+    "it, or none. With few draws neighbours share their masks; read it roughly."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """A picture at the model's size, and the map over it."""
+
+    pixels: NDArray[np.uint8]
+    found: "OcclusionMap"
+
+
+def map_store() -> dict[Any, Mapped]:
+    return own_store("map_store", MAX_INSPECTED)
+
+
+def map_key(detector: "Detector", sample: Sample, settings: Settings) -> tuple[object, ...]:
+    return (detector, settings.seed, sample.content_hash, settings.n, settings.aggregate)
+
+
+@panel("strange")
+def strange(detector: "Detector", samples: Sequence[Sample]) -> None:
+    """On demand, because a map takes dozens of scores."""
+    from idecode_core.audio.scorer import AudioScorer, InspectedSound
+    from ui.inspect.panels import chosen_row
+
+    settings, sample = current(), samples[chosen_row(samples)]
+    inspected = look_at(detector, sample, settings.seed)
+    if isinstance(inspected, InspectedSound) and isinstance(detector.scorer, AudioScorer):
+        moved_by_masks(detector, inspected)
+        return
+    seen = list(input_pictures(model_input(detector, sample, settings.seed)))
+    if not seen:
+        return
+    st.markdown("### Where is it strange?")
+    mapped = map_store().get(map_key(detector, sample, settings))
+    if mapped is None:
+        st.caption(
+            "Parts of the picture are hidden one after the other, and the score is taken again: where it falls most, there it "
+            "is strange. A coarse map first, then a finer one."
+        )
+        if not st.button("Map it", key="map_it", icon=":material/grid_on:"):
+            return
+        mapped = make_map(detector, sample, settings, seen[0])
+    left, right = st.columns([1.2, 1], gap="large")
+    with left:
+        show(map_figure(mapped), key="map_chart", look_for=LOOK_FOR)
+    with right:
+        st.markdown(map_words(mapped.found))
+
+
+def make_map(detector: "Detector", sample: Sample, settings: Settings, pixels: NDArray[np.uint8]) -> Mapped:
+    """The coarse map as soon as it is there, then the finer one in its place."""
+    from idecode_core.image.occlusion import picture_occlusion
+
+    bar, early = st.progress(0.0, "Hiding parts ..."), st.empty()
+    point = model_input(detector, sample, settings.seed)
+
+    def progress(share: float) -> None:
+        bar.progress(share, f"Hiding parts: {share:.0%}")
+
+    maps = picture_occlusion(
+        detector.scorer,
+        point,
+        n=settings.n,
+        aggregate=settings.aggregate,
+        progress=progress,
+    )
+    mapped = Mapped(pixels, next(maps))
+    with early.container():
+        show(map_figure(mapped), key="map_chart_coarse", look_for="A first, coarse map; a finer one follows.")
+    for found in maps:
+        mapped = Mapped(pixels, found)
+    bar.empty()
+    early.empty()
+    map_store()[map_key(detector, sample, settings)] = mapped
+    return mapped
+
+
+def map_figure(mapped: Mapped) -> Any:
+    from idecode_core.plots.why import strange_parts
+
+    return strange_parts(mapped.pixels, mapped.found.drops)
+
+
+def map_words(found: "OcclusionMap") -> str:
+    """The strongest part, in words; when no part counts, that."""
+    row, column = np.unravel_index(int(found.drops.argmax()), found.drops.shape)
+    most, cells = float(found.drops.max()), len(found.drops)
+    if most <= 0:
+        return f"Hiding any part raises the score of {found.whole:.3g}: no single part makes this picture strange."
+    down = ("top", "middle", "bottom")[min(3 * int(row) // cells, 2)]
+    across = ("left", "centre", "right")[min(3 * int(column) // cells, 2)]
+    return (
+        f"The score is {found.whole:.3g}. It falls most, by **{most:.3g}**, when the **{down} {across}** is hidden. "
+        f"{found.windows} parts were hidden, each a quarter of the side wide."
+    )
+
+
+def map_export(name: str, mapped: Mapped) -> tuple[Figure, ...]:
+    """For the report, if the visitor asked for a map."""
+    return (Figure(map_figure(mapped), f"{name}: where it is strange. {LOOK_FOR}"),)
+
+
+def masks_figure(detector: "Detector", inspected: "InspectedSound") -> Any:
+    from idecode_core.audio.listening import hidden_cells, spectrogram
+    from idecode_core.audio.masks_moved import mask_effects
+    from idecode_core.plots.why import moved_by_masks
+
+    scorer: Any = detector.scorer
+    seen = spectrogram(inspected.clip.sound, scorer.features)
+    hidden = np.stack(
+        [
+            hidden_cells(scorer.features, scorer.transforms, drawn, seen.decibels.shape[1])
+            for drawn in inspected.parameters
+        ]
+    )
+    effects = mask_effects(hidden, inspected.score_vector)
+    return moved_by_masks(effects, seen.seconds_per_frame, seen.hertz)
+
+
+def moved_by_masks(detector: "Detector", inspected: "InspectedSound") -> None:
+    st.markdown("### Which masks moved the score?")
+    st.caption(f"From all {len(inspected.score_vector)} draws, whatever n is.")
+    show(masks_figure(detector, inspected), key="masks_chart", look_for=LOOK_FOR_MASKS)
