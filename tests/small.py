@@ -40,4 +40,4 @@ def random_images(count: int, size: int = SIZE, seed: int = 0) -> np.ndarray:
 
 def content_keys(xs, seed: int) -> np.ndarray:
     """The keys of a batch: (batch, 2)."""
-    return np.stack([content_key(x, seed) for x in xs])
+    return np.array([content_key(x, seed) for x in xs], np.uint64).reshape(-1, 2)
