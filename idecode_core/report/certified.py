@@ -2,9 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from idecode_core.report.content import Export, Figure, Report
+from idecode_core.report.content import Export, Figure, Report, Row
 from idecode_core.report.notebook import Code
 from idecode_core.report.steps import Expression, Step, steps_notebook
 
@@ -30,31 +28,27 @@ def certified_export(
 
     limit = certified.threshold(certified.epsilon, certified.delta)
     settings = {**certified.get_params(), "k": certified.k, "threshold": limit}
-    p = None if new is None else certified.p_values(new)
-    flagged = None if new is None else certified.predict(new) == -1
-    rows = (
-        ()
-        if new is None or p is None or flagged is None
-        else tuple(
-            {"score": float(s), "p_value": float(q), "is_ood": bool(f)}
-            for s, q, f in zip(new, p, flagged, strict=True)
-        )
-    )
-    report = Report(
-        "A certified threshold", (certified.statement(),), settings, rows, (Figure(figure, caption),)
-    )
-    steps = [
+    rows: tuple[Row, ...] = ()
+    steps: list[Step | Code] = [
         _scores("calibration", names[0], calibration, column),
         Step("certified", certify, {"scores": Expression("calibration"), **certified.get_params()}),
         Code("print(certified.statement())"),
     ]
     shown: dict[str, Any] = {"certified.threshold(certified.epsilon, certified.delta)": limit}
-    if new is not None and p is not None:
+    if new is not None:
+        p, flagged = certified.p_values(new), certified.predict(new) == -1
+        rows = tuple(
+            {"score": float(s), "p_value": float(q), "is_ood": bool(f)}
+            for s, q, f in zip(new, p, flagged, strict=True)
+        )
         steps += [_scores("new", names[1], new, column), Code("p_values = certified.p_values(new)")]
         shown |= {
             "p_values.mean()": float(p.mean()),
-            "np.count_nonzero(certified.predict(new) == -1)": int(np.sum(flagged)),
+            "np.count_nonzero(certified.predict(new) == -1)": int(flagged.sum()),
         }
+    report = Report(
+        "A certified threshold", (certified.statement(),), settings, rows, (Figure(figure, caption),)
+    )
     why = "This notebook computes again what the Certify page showed."
     return Export(report, steps_notebook("A certified threshold", why, steps, shown))
 
