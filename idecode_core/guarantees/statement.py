@@ -1,11 +1,13 @@
 """The guarantee in plain words, with its numbers: what is promised, on what conditions, and what is not."""
 
+import math
 import warnings
 from dataclasses import dataclass
 
-from idecode_core.conformal import FalseDetectionLaw, exceeding_share, k_needed
+from idecode_core.conformal import FalseDetectionLaw, exceeding_share, flagging_rank, k_needed
 from idecode_core.errors import NothingFlaggedWarning
 from idecode_core.guarantees import corrected_epsilon, k_needed_for_corrected_epsilon
+from idecode_core.guarantees.observed import PREDICTED, ObservedRate, predictive_bands
 
 ASSUMPTIONS = (
     "The input comes from the same source as the k calibration inputs, in no particular order: exchangeable with them.",
@@ -62,13 +64,55 @@ class Guarantee:
             f"between {low:.2%} and {high:.2%}, and {exceeding_share(self.law):.0%} of all sets lie above epsilon."
         )
 
+    def chance(self, observed: ObservedRate) -> str:
+        """Whether what was seen on a test set is chance: held against the band for this k and this number of points."""
+        (low,), (high,) = predictive_bands(self.k, [self.epsilon], observed.total)
+        above = observed.rate > self.epsilon
+        text = (
+            f"That is {'above' if above else 'not above'} epsilon = {self.epsilon:g}. Calibration sets of {self.k:,} together "
+            f"with test sets of {observed.total:,} show between {low:.2%} and {high:.2%} in {PREDICTED:.0%} of cases, "
+        )
+        if observed.rate > high:
+            return (
+                text
+                + "so chance does not explain it at that level: these test inputs seem stranger than the calibration "
+                "inputs. Calibrate again on inputs from the same source."
+            )
+        if observed.rate < low:
+            return (
+                text
+                + "so it is lower than chance explains at that level: these test inputs seem more ordinary than the "
+                "calibration inputs, or many scores tie."
+            )
+        return (
+            text
+            + "so this is chance at that level"
+            + (
+                ": the promise is for the average over calibration sets, and this one is lenient."
+                if above
+                else "."
+            )
+        )
+
     @property
     def corrected(self) -> float | None:
-        """The epsilon to use so that a share 1 - delta of all calibration sets keeps the rate; None when there is none."""
+        """The epsilon to use so that a share 1 - delta of all calibration sets keeps the rate; None when there is none.
+
+        With as few digits as flag the same p-values, so that it can be read, typed and put into a link.
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NothingFlaggedWarning)
-            epsilon = corrected_epsilon(self.k, self.epsilon, self.delta)
-        return epsilon if FalseDetectionLaw(self.k, epsilon).J > 0 else None
+            exact = corrected_epsilon(self.k, self.epsilon, self.delta)
+        rank = flagging_rank(self.k, exact)
+        return shortened(exact, self.k, rank) if rank > 0 else None
+
+    def kept_rate(self) -> str:
+        """What this epsilon itself promises of one calibration set."""
+        rate = self.law.quantile(1 - self.delta)
+        return (
+            f"With epsilon = {self.epsilon:g}, {1 - self.delta:.0%} of all calibration sets of {self.k:,} keep a true rate of at "
+            f"most {rate:.2%}."
+        )
 
     def correction(self) -> str:
         """The calibration-conditional correction (Vovk 2012), as advice."""
@@ -80,7 +124,7 @@ class Guarantee:
             )
         return (
             f"To be {sure} sure that your own calibration set keeps the rate below {self.epsilon:g}, "
-            f"set epsilon to {self.corrected:.4g}."
+            f"set epsilon to {self.corrected:g}."
         )
 
     @property
@@ -92,3 +136,17 @@ class Guarantee:
     def k_needed_when_sure(self) -> int:
         """The same for the corrected guarantee."""
         return k_needed_for_corrected_epsilon(self.epsilon, self.delta)
+
+
+def shortened(epsilon: float, k: int, rank: int) -> float:
+    """The shortest decimal number of at least three digits, not above epsilon, that flags the same `rank` p-values.
+
+    >>> shortened(0.0461907618, 5000, 230)
+    0.04619
+    """
+    for digits in range(3, 16):
+        scale = 10.0 ** (digits - 1 - math.floor(math.log10(epsilon)))
+        candidate = math.floor(epsilon * scale) / scale
+        if flagging_rank(k, candidate) == rank:
+            return candidate
+    return epsilon

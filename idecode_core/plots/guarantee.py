@@ -10,7 +10,8 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from idecode_core.conformal import FalseDetectionLaw, law_bands
+from idecode_core.conformal import FalseDetectionLaw, FloatArray, law_bands
+from idecode_core.guarantees.observed import PREDICTED, predictive_bands
 from idecode_core.plots.marks import band, threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from idecode_core.guarantees.observed import ObservedRate, PValueHistogram
 
 LEVEL = 0.9
-"""The band holds the true rate for this share of all calibration sets."""
+"""Without test points, the band holds the true rate for this share of all calibration sets."""
 
 
 def false_detection_rates(
@@ -28,33 +29,73 @@ def false_detection_rates(
     resampled: ArrayLike | None = None,
     observed: Sequence[ObservedRate] = (),
     epsilon: float | None = None,
+    here: ObservedRate | None = None,
     height: int = 440,
 ) -> go.Figure:
-    """Fig. 1 of the paper and more: the bound, the exact band, resampled calibration sets, what was observed.
+    """Fig. 1 of the paper and more: the bound, a band, resampled calibration sets, what was observed, all at their epsilon.
 
-    `resampled` has shape (repeats, len(epsilons)); boxes show its quartiles, whiskers 5% to 95%.
+    `resampled` has shape (repeats, len(epsilons)); boxes show its quartiles, whiskers 5% to 95%. `here` is what was
+    observed at the epsilon in use. Where dots of a finite test set are drawn, the band has that set's own chance in it.
     """
+    return _rates(k, epsilons, resampled, observed, epsilon, here, height, minus=False)
+
+
+def rates_minus_epsilon(
+    k: int,
+    epsilons: Sequence[float],
+    *,
+    resampled: ArrayLike | None = None,
+    observed: Sequence[ObservedRate] = (),
+    epsilon: float | None = None,
+    here: ObservedRate | None = None,
+    height: int = 440,
+) -> go.Figure:
+    """The same with epsilon taken off each rate, in percentage points: what is above 0 is above the bound.
+
+    Heights are true to the number here wherever a dot stands, so dots stand beside their boxes.
+    """
+    return _rates(k, epsilons, resampled, observed, epsilon, here, height, minus=True)
+
+
+def _rates(
+    k: int,
+    epsilons: Sequence[float],
+    resampled: ArrayLike | None,
+    observed: Sequence[ObservedRate],
+    epsilon: float | None,
+    here: ObservedRate | None,
+    height: int,
+    minus: bool,
+) -> go.Figure:
     top = max(epsilons)
     step = min(np.diff([0.0, *epsilons]))
-    figure = go.Figure()
-    grid = np.linspace(top / 200, top * 1.04, 200)
-    low, high = law_bands(k, grid, LEVEL)
-    name = f"exact band: {LEVEL:.0%} of all calibration sets"
-    figure.add_trace(band(grid, low, high, faded(CALIBRATION, 0.25), name=name))
+
+    def shown(x: ArrayLike, rates: ArrayLike) -> FloatArray:
+        return 100 * (np.asarray(rates) - np.asarray(x)) if minus else np.asarray(rates, dtype=np.float64)
+
+    grid = np.linspace(top / 100, top * 1.04, 100)
+    if observed:
+        points = observed[0].total
+        low, high = predictive_bands(k, tuple(grid.tolist()), points)
+        name = f"{PREDICTED:.0%} of all pairs of calibration set and test set of {points:,}"
+    else:
+        low, high = law_bands(k, grid, LEVEL)
+        name = f"true rate of {LEVEL:.0%} of all calibration sets"
+    figure = go.Figure(band(grid, shown(grid, low), shown(grid, high), faded(CALIBRATION, 0.25), name=name))
+    ends = [0, top * 1.04]
     figure.add_trace(
         go.Scatter(
-            x=[0, top * 1.04],
-            y=[0, top * 1.04],
+            x=ends,
+            y=shown(ends, ends),
             mode="lines",
             name="the bound: rate = epsilon",
             line={"color": THRESHOLD, "width": 2},
-            hovertemplate="the bound: %{y:.3f}<extra></extra>",
+            hovertemplate="the bound: epsilon = %{x:.3f}<extra></extra>",
         )
     )
     if resampled is not None:
-        fence, q1, median, q3, upper = np.quantile(
-            np.asarray(resampled), [0.05, 0.25, 0.5, 0.75, 0.95], axis=0
-        )
+        quantiles = np.quantile(np.asarray(resampled), [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+        fence, q1, median, q3, upper = (shown(epsilons, values) for values in quantiles)
         figure.add_trace(
             go.Box(
                 x=list(epsilons),
@@ -70,33 +111,47 @@ def false_detection_rates(
             )
         )
     if observed:
-        rates = np.array([o.rate for o in observed])
-        figure.add_trace(
-            go.Scatter(
-                x=[o.epsilon + step * 0.3 for o in observed],  # beside the box
-                y=rates,
-                error_y={
-                    "symmetric": False,
-                    "array": [o.high - o.rate for o in observed],
-                    "arrayminus": [o.rate - o.low for o in observed],
-                    "thickness": 1.6,
-                    "width": 5,
-                },
-                mode="markers",
-                name="observed on iD test data, 95% interval",
-                marker={"color": ID, "size": 8},
-                customdata=[[o.flagged, o.total, o.low, o.high, o.epsilon] for o in observed],
-                hovertemplate="epsilon = %{customdata[4]:.3g}: %{customdata[0]:,} of %{customdata[1]:,} iD points flagged (%{y:.2%})<br>95% "
-                "interval of the true rate: %{customdata[2]:.2%} to %{customdata[3]:.2%}<extra></extra>",
-            )
-        )
+        dots = _dots(observed, "observed on iD test data, 95% interval", {"color": ID, "size": 8})
+        dots.y = shown([o.epsilon for o in observed], [o.rate for o in observed])
+        if minus:
+            dots.x = [o.epsilon + step * 0.3 for o in observed]  # beside the box
+            for ends_of in ("array", "arrayminus"):
+                dots.error_y[ends_of] = 100 * np.asarray(dots.error_y[ends_of])
+        figure.add_trace(dots)
+    if here is not None and here.epsilon <= top * 1.04:
+        ring = {"color": faded(ID, 0.25), "size": 15, "line": {"color": ID, "width": 2.5}}
+        mark = _dots([here], "at your epsilon", ring)
+        mark.y, mark.error_y = shown([here.epsilon], [here.rate]), None
+        figure.add_trace(mark)
     layout: dict[str, Any] = {
         "xaxis": {"range": [0, top * 1.06], "tickformat": ".3~g"},
-        "yaxis": {"rangemode": "tozero", "tickformat": ".3~g"},
+        "yaxis": {"tickformat": ".3~g"} if minus else {"rangemode": "tozero", "tickformat": ".3~g"},
     }
     if epsilon is not None and epsilon <= top * 1.04:
         layout["shapes"] = [threshold_line(x=epsilon, dash="dot", width=1.5)]
-    return finish(figure, "false alarms allowed, epsilon", "false detection rate", height, layout)
+    title = "false detection rate minus epsilon, percentage points" if minus else "false detection rate"
+    return finish(figure, "false alarms allowed, epsilon", title, height, layout)
+
+
+def _dots(observed: Sequence[ObservedRate], name: str, marker: dict[str, Any]) -> go.Scatter:
+    """What was observed, each at its exact epsilon: on a diagonal a step to the side would be a step below the bound."""
+    return go.Scatter(
+        x=[o.epsilon for o in observed],
+        y=[o.rate for o in observed],
+        error_y={
+            "symmetric": False,
+            "array": [o.high - o.rate for o in observed],
+            "arrayminus": [o.rate - o.low for o in observed],
+            "thickness": 1.6,
+            "width": 5,
+        },
+        mode="markers",
+        name=name,
+        marker=marker,
+        customdata=[[o.flagged, o.total, o.low, o.high, o.epsilon, o.rate] for o in observed],
+        hovertemplate="epsilon = %{customdata[4]:.4g}: %{customdata[0]:,} of %{customdata[1]:,} iD points flagged "
+        "(%{customdata[5]:.2%})<br>95% interval of the true rate: %{customdata[2]:.2%} to %{customdata[3]:.2%}<extra></extra>",
+    )
 
 
 def rate_law(law: FalseDetectionLaw, height: int = 300) -> go.Figure:

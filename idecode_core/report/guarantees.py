@@ -1,5 +1,6 @@
 """What the Guarantee page shows, as a report and as a notebook that computes it again."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from idecode_core.report.content import Figure, Report, Value
@@ -18,10 +19,12 @@ def guarantee_report(
     guarantee: "Guarantee",
     study: "Study | None",
     settings: dict[str, Value],
-    figure: Any,
-    caption: str,
+    figures: Sequence[tuple[Any, str]],
 ) -> Report:
-    """The statement, and one row per epsilon: the bound, the exact law, what was observed."""
+    """The statement, and one row per epsilon: the bound, the exact law, what was observed. All rates are 0 to 1.
+
+    `figures` are with their captions.
+    """
     from idecode_core.guarantees.statement import ASSUMPTIONS, NOT_GUARANTEED
 
     return Report(
@@ -29,21 +32,32 @@ def guarantee_report(
         sentences=(
             guarantee.statement(),
             guarantee.one_set(),
+            *((seen_sentence(guarantee, study),) if study else ()),
             guarantee.correction(),
             "It assumes: " + " ".join(ASSUMPTIONS),
             "It does not promise: " + " ".join(NOT_GUARANTEED),
         ),
         settings={"detector": name, **vars(guarantee), **settings},
         rows=tuple(_row(study, i) for i in range(len(study.epsilons))) if study else (),
-        figures=(Figure(figure, caption),),
+        figures=tuple(Figure(figure, caption) for figure, caption in figures),
     )
+
+
+def seen_sentence(guarantee: "Guarantee", study: "Study") -> str:
+    """What was observed at the epsilon in use, and whether it is chance."""
+    from idecode_core.guarantees.observed import observed_rate
+
+    seen = observed_rate(study.p_values, guarantee.epsilon)
+    return f"Observed: {seen.flagged:,} of {seen.total:,} iD test inputs flagged, {seen.rate:.2%}. {guarantee.chance(seen)}"
 
 
 def _row(study: "Study", i: int) -> dict[str, Value]:
     from idecode_core.conformal import FalseDetectionLaw
+    from idecode_core.guarantees.observed import predictive_bands
 
     law, observed = FalseDetectionLaw(study.k, study.epsilons[i]), study.observed[i]
     low, high = law.interval(0.9)
+    (seen_low,), (seen_high,) = predictive_bands(study.k, [study.epsilons[i]], observed.total)
     return {
         "epsilon": study.epsilons[i],
         "mean_rate_by_the_law": law.mean,
@@ -52,8 +66,10 @@ def _row(study: "Study", i: int) -> dict[str, Value]:
         "observed_rate": observed.rate,
         "observed_flagged": observed.flagged,
         "observed_points": observed.total,
-        "observed_low": observed.low,
-        "observed_high": observed.high,
+        "true_rate_low_95": observed.low,
+        "true_rate_high_95": observed.high,
+        "chance_low_99": float(seen_low),
+        "chance_high_99": float(seen_high),
         "resampled_mean": float(study.resampled[:, i].mean()),
     }
 
@@ -94,7 +110,7 @@ import numpy as np
 
 from idecode_core.conformal.calibration import aggregate_scores
 from idecode_core.evaluation.methods import runs
-from idecode_core.guarantees.observed import study
+from idecode_core.guarantees.observed import observed_rate, study
 from idecode_core.plots.guarantee import false_detection_rates
 
 n, aggregate = {settings["n"]!r}, {settings["aggregate"]!r}
@@ -107,7 +123,11 @@ found = study(
     smoothed={settings["smoothed"]!r},
     generator=np.random.default_rng({settings["seed"]!r}),
 )
-false_detection_rates(found.k, found.epsilons, resampled=found.resampled, observed=found.observed, epsilon=guarantee.epsilon)"""
+here = observed_rate(found.p_values, guarantee.epsilon)
+print(f"{{here.flagged:,}} of {{here.total:,}} iD test inputs flagged, {{here.rate:.2%}}.", guarantee.chance(here))
+false_detection_rates(
+    found.k, found.epsilons, resampled=found.resampled, observed=found.observed, epsilon=guarantee.epsilon, here=here
+)"""
             ),
             *as_on_the_page(
                 {

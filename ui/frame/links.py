@@ -11,6 +11,10 @@ from types import MappingProxyType
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
+from ui.frame.messages import escape
+
+LONGEST = 60  # characters of a link's value in a notice
+
 
 def link_value(name: str) -> str | None:
     """What the URL says, or None."""
@@ -54,3 +58,43 @@ def keep(keys: Iterable[str]) -> None:
     visit = st.session_state.get("visit")
     now = {key: (st.session_state[key], visit) for key in keys}
     st.session_state["kept"] = {**st.session_state.get("kept", {}), **now}
+
+
+def asked(place: str, keys: Iterable[str]) -> dict[str, str]:
+    """What the link of this visit says of these keys, when the place is drawn for the first time; later nothing.
+
+    Call it before the widgets are drawn: Streamlit takes out of the URL what it cannot use.
+    """
+    read = st.session_state.setdefault("links_read", {})
+    visit = st.session_state.get("visit")
+    if read.get(place, "never") == visit:
+        return {}
+    read[place] = visit
+    return {key: value for key in keys if (value := link_value(key)) is not None}
+
+
+def differs(text: str, shown: object) -> bool:
+    """Whether a link's words mean something else than what is shown."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text != str(shown)
+    return not isinstance(shown, (int, float)) or abs(number - shown) > 1e-6 * abs(number)
+
+
+def request(name: str, text: str, why: str, shown: object) -> str:
+    """The sentence on a link that could not be followed."""
+    value = f"{shown:g}" if isinstance(shown, float) else str(shown)
+    return f"The link asks for {name} = {escape(text[:LONGEST])}, {why}; shown is **{escape(value)}**."
+
+
+def notice(place: str, sentences: list[str], shown: object) -> None:
+    """Show these sentences, and again on every run of this visit until what is `shown` changes."""
+    kept = st.session_state.setdefault("link_notices", {})
+    state = (st.session_state.get("visit"), shown)
+    if sentences:
+        kept[place] = (state, sentences)
+    if place in kept and kept[place][0] == state:
+        st.warning("  \n".join(kept[place][1]), icon=":material/link_off:")
+    else:
+        kept.pop(place, None)

@@ -1,7 +1,7 @@
 """The settings that all pages share: they survive changing pages and are in the URL, so a link reproduces the view.
 
-Each widget's key is also its name in the URL; Streamlit keeps the two in step, leaves out what is at its default,
-and ignores what a hand-written link has wrong.
+Each widget's key is also its name in the URL; Streamlit keeps the two in step and leaves out what is at its default.
+Where a link asks for something that cannot be shown, a notice says so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +15,9 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from idecode_core.folder.settings import FolderSettings
 from ui.frame.cache import device_name, get_configs
-from ui.frame.links import carry_over, keep
-from ui.frame.messages import guard
+from ui.frame.links import asked, carry_over, differs, keep, link_value, notice, request
+from ui.frame.messages import escape, guard
+from ui.frame.strength import known_strength, strength_of
 
 P = ParamSpec("P")
 
@@ -31,6 +32,7 @@ EPSILONS = tuple(
         | {0.3, 0.4, 0.5}
     )
 )
+LEAST_EPSILON, LARGEST_EPSILON = 1e-6, 0.99
 AGGREGATES = ("sum", "mean", "max", "sum_of_logs")  # as in conformal.calibration, which is slow to import
 P_KINDS = ("conservative", "smoothed")
 DEFAULTS = {
@@ -73,6 +75,7 @@ def sidebar(live: Live | None = None) -> Settings:
     enter_by_app()
     st.session_state["page_complete"], st.session_state["unfinished"] = False, ()
     carry_over(KEYS, DEFAULTS)
+    wanted = asked("settings", KEYS)
     live = live or {}
     configs = get_configs()
     if st.session_state.get("detector", next(iter(configs))) not in configs:
@@ -87,9 +90,16 @@ def sidebar(live: Live | None = None) -> Settings:
             bind="query-params",
         )
         config = configs[st.session_state["detector"]]
-        st.caption(f"In-distribution: {config.summary or 'see its card'} · k = {config.k:,}")
+        describe(config)
+        menu(configs)
+        if (number := _number(wanted.get("n"))) is not None and number > config.n_max:
+            st.session_state["n"] = config.n_max  # the nearest to what a link asks for
         if st.session_state.get("n", 1) > config.n_max:
             st.session_state["n"] = config.n_max
+        if (epsilon := usable_epsilon(wanted.get("epsilon"))) is not None:
+            st.session_state["epsilon"] = (
+                epsilon  # also where it is written in another way than Streamlit would
+            )
         _sliders(config.n_max, live)
         with st.expander("For experts", icon=":material/tune:"):
             _kinds(live)
@@ -102,7 +112,91 @@ def sidebar(live: Live | None = None) -> Settings:
                 key="seed",
                 bind="query-params",
             )
-    return current()
+    settings = current()
+    notice("settings", unmet(wanted, config), settings)
+    return settings
+
+
+def unmet(wanted: Mapping[str, str], config: FolderSettings) -> list[str]:
+    """A sentence for each setting that a link asks for and that is not what is shown."""
+    why = {
+        "detector": "which is not here",
+        "n": f"but {config.name} has 1 to {config.n_max} transforms",
+        "epsilon": f"but it must be a share between {LEAST_EPSILON:g} and {LARGEST_EPSILON:g}",
+        "aggregate": f"but it must be one of {', '.join(map(escape, AGGREGATES))}",
+        "p": f"but it must be one of {', '.join(P_KINDS)}",
+        "seed": "but it must be a whole number from 0 on",
+    }
+    return [
+        request(key, text, why[key], st.session_state[key])
+        for key, text in wanted.items()
+        if differs(text, st.session_state[key])
+    ]
+
+
+def usable_epsilon(text: object) -> float | None:
+    """An epsilon of a link or of the exact entry, with as many digits as a link carries; None when it is none."""
+    number = _number(text)
+    if number is None or not LEAST_EPSILON <= number <= LARGEST_EPSILON:
+        return None
+    return float(f"{number:g}")
+
+
+def _number(text: object) -> float | None:
+    try:
+        return float(str(text))
+    except ValueError:
+        return None
+
+
+def describe(config: FolderSettings) -> None:
+    """What the chosen detector knows, and how good it is; the latter once it is known, see `show_device`."""
+    place = st.empty()
+    st.session_state["strength_place"] = (place, config)
+    _describe(place, config, str(known_strength(config) or ""))
+
+
+def _describe(place: Any, config: FolderSettings, strength: str) -> None:
+    facts = (f"In-distribution: {config.summary or 'see its card'}", f"k = {config.k:,}", strength)
+    place.caption(" · ".join(fact for fact in facts if fact))
+
+
+def menu(configs: Mapping[str, FolderSettings]) -> None:
+    """All detectors, pictures and sounds apart: what each knows and how good it is, each a click away."""
+    with st.popover(
+        "What each detector knows", icon=":material/list:", type="tertiary", key="menu", on_change="rerun"
+    ) as opened:
+        if not opened.open:  # the stored scores of all detectors are read when somebody wants to know
+            return
+        for title, sounds in (("Pictures", False), ("Sounds", True)):
+            names = [name for name in in_order(configs) if configs[name].takes_sounds == sounds]
+            if names:
+                st.markdown(f"**{title}**")
+            for name in names:
+                st.button(
+                    name,
+                    key=f"menu_{name}",
+                    type="tertiary",
+                    disabled=name == st.session_state["detector"],
+                    on_click=_choose_detector,
+                    args=(name,),
+                )
+                st.caption(one_line(configs[name]))
+        st.caption(
+            "AUROC in percent, the mean over the stored OOD sets; 50 is guessing, 100 never errs. Below 80 is weak: many strange "
+            "inputs pass."
+        )
+
+
+def one_line(config: FolderSettings) -> str:
+    """What a detector knows, and how good it is."""
+    strength = strength_of(config)
+    return f"{config.summary or 'see its card'} · {strength or 'no test scores are stored'}"
+
+
+def _choose_detector(name: str) -> None:
+    st.session_state["detector"] = name
+    st.session_state["menu"] = False
 
 
 # Fragments, because of what Streamlit does before the callback of a widget: outside of a fragment it takes the whole page for
@@ -117,14 +211,41 @@ def _sliders(n_max: int, live: Live) -> None:
         help="How many random transforms of the input are scored. More make the answer steadier.",
         **_link("n", live),
     )
+    asked_for = usable_epsilon(link_value("epsilon")), st.session_state.get("epsilon")
     st.select_slider(
         "False alarms allowed, epsilon",
-        EPSILONS,
+        sorted({*EPSILONS, *(epsilon for epsilon in asked_for if epsilon is not None)}),
         DEFAULT_EPSILON,
         format_func=lambda epsilon: f"{epsilon:g}",
         help="Of in-distribution inputs, at most this share is flagged, on average. An input is flagged when p < epsilon.",
-        **_link("epsilon", live),
+        **_link("epsilon", live, "sliders"),
     )
+    st.session_state["exact_epsilon"] = st.session_state["epsilon"]
+    st.number_input(
+        "epsilon, exactly",
+        LEAST_EPSILON,
+        LARGEST_EPSILON,
+        step=0.001,
+        format="%g",
+        help="Any value; the slider above has the usual ones.",
+        key="exact_epsilon",
+        on_change=_take_exact_epsilon,
+        args=(tuple(live.get("epsilon", ())),),
+    )
+
+
+def _take_exact_epsilon(panels: tuple[str, ...]) -> None:
+    use_epsilon(st.session_state["exact_epsilon"], *panels)
+
+
+def use_epsilon(epsilon: float, *panels: str) -> None:
+    """For callbacks: set epsilon, on the slider too, and rerun what shows it."""
+    if (usable := usable_epsilon(epsilon)) is not None:
+        st.session_state["epsilon"] = usable
+    if panels:
+        rerun_panels("sliders", *panels)
+    else:
+        rerun_panels()
 
 
 @st.fragment(key="kinds")
@@ -144,9 +265,14 @@ def _kinds(live: Live) -> None:
     )
 
 
-def _link(name: str, live: Live) -> dict[str, Any]:
-    """Key, URL and callback of one widget."""
-    return {"key": name, "bind": "query-params", "on_change": partial(rerun_panels, *live.get(name, ()))}
+def _link(name: str, live: Live, *also: str) -> dict[str, Any]:
+    """Key, URL and callback of one widget; `also` are panels that are drawn again together with the page's own."""
+    panels = live.get(name, ())
+    return {
+        "key": name,
+        "bind": "query-params",
+        "on_change": partial(rerun_panels, *((*panels, *also) if panels else ())),
+    }
 
 
 def current() -> Settings:
@@ -186,7 +312,11 @@ def panel(key: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
 
 
 def show_device() -> None:
-    """The device, at the foot of the sidebar; known once a detector was loaded."""
+    """What is known only after the page: how good the detector is, and, at the foot of the sidebar, the device it runs on."""
+    if known := st.session_state.pop("strength_place", None):
+        place, config = known
+        if not known_strength(config) and (strength := strength_of(config)):
+            _describe(place, config, str(strength))
     if name := device_name():
         st.sidebar.caption(f"Runs on the {name}")
 

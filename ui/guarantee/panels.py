@@ -1,5 +1,6 @@
 """The Guarantee page's fragment: a calibration size, and what follows from it. It slices stored scores only."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -7,11 +8,11 @@ import streamlit as st
 
 from idecode_core.folder.settings import FolderSettings
 from ui.evaluate.source import no_scores, stored_or_said
-from ui.frame.cache import stored_stamps
+from ui.frame.cache import get_calibration, stored_stamps
 from ui.frame.export import download_row
-from ui.frame.links import carry_over, keep
+from ui.frame.links import asked, carry_over, keep, notice, request
 from ui.frame.look import show
-from ui.frame.settings import Settings, current, panel
+from ui.frame.settings import Settings, current, panel, use_epsilon
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
 
 LIVE = dict.fromkeys(("n", "epsilon", "aggregate", "p", "seed"), ("guarantee",))
 """Which panel a setting reruns, see `ui.frame.settings.sidebar`."""
-KEYS = ("g_k", "g_span", "g_sure")
+NAMES = {"g_k": "k", "g_span": "the range", "g_view": "the figure", "g_sure": "how sure"}
+"""Keys of the page's own widgets, and what a notice calls them."""
+KEYS = tuple(NAMES)
 SIZES = (20, 50, 75, 100, 200, 300, 500, 750, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 7500, 10_000)
 SPANS = {"0.1": "epsilon to 0.1", "0.5": "epsilon to 0.5"}
+VIEWS = {"rate": "Rate", "minus": "Rate minus epsilon"}
 REPEATS = 100
 SURE = (0.8, 0.9, 0.95, 0.99)
 
@@ -32,52 +36,88 @@ SURE = (0.8, 0.9, 0.95, 0.99)
 @panel("guarantee")
 def show_guarantee(config: FolderSettings) -> None:
     """Controls, the figure of rates against epsilon, the statement beside it; below, the details and the card."""
-    from idecode_core.folder.calibration import read_calibration
     from idecode_core.guarantees.statement import Guarantee
 
     settings = current()
     carry_over(KEYS)
+    wanted = asked("guarantee", KEYS)
+    notices = st.container()
     left, right = st.columns([2.1, 1], gap="large")
     stored = stored_or_said(config)
-    calibration = stored.calibration if stored else read_calibration(config)
+    calibration = stored.calibration if stored else get_calibration(config)
     with left:
-        k, top = controls(calibration.k)
+        k, top, view = controls(calibration.k, wanted.get("g_k", ""))
     guarantee = Guarantee(k, settings.epsilon)
     found = study_of(stored, k, top, settings) if stored else None
+    drawn = figures(guarantee, found, top)
     with left:
-        figure, caption = rates(guarantee, found, top)
+        figure, caption = drawn[view]()
+        show(figure, key=f"g_{view}", look_for=caption)
     with right:
-        statement(guarantee, found)
+        statement(guarantee, found, calibration.k)
     details(guarantee, found)
     guarantee = card(guarantee)
-    downloads(config, calibration, guarantee, found, settings, figure, caption)
+    if found is not None and observed(guarantee, found).rate > guarantee.epsilon:
+        with right:
+            use_corrected(guarantee, "g_use_seen")
+    downloads(config, calibration, guarantee, found, settings, drawn)
     if stored is None:
         no_scores(config)
+    with notices:
+        unmet = [
+            request(NAMES[key], text, "which is not offered for this detector", _as_in_link(key))
+            for key, text in wanted.items()
+            if text.replace(",", "") != _as_in_link(key).replace(",", "")
+        ]
+        notice("guarantee", unmet, tuple(st.session_state[key] for key in KEYS))
     keep(KEYS)
 
 
-def controls(pool: int) -> tuple[int, float]:
-    """The calibration size and how far epsilon goes."""
+def _as_in_link(key: str) -> str:
+    """A widget's value as the URL has it."""
+    value = st.session_state[key]
+    if key == "g_k":
+        return f"{value:,}"
+    if key == "g_sure":
+        return f"{value:.0%}"
+    return {"g_span": SPANS, "g_view": VIEWS}[key][value]
+
+
+def controls(pool: int, wanted: str) -> tuple[int, float, str]:
+    """The calibration size, how far epsilon goes, and which of the two figures is shown; `wanted` is a link's size."""
     sizes = [size for size in SIZES if size < pool] + [pool]
+    if wanted.isdecimal() and int(wanted) in sizes:
+        st.session_state["g_k"] = int(wanted)  # a link by hand has no comma
     if st.session_state.get("g_k", pool) not in sizes:  # of another detector
         st.session_state["g_k"] = pool
-    a, b = st.columns([3, 2], vertical_alignment="bottom")
-    k = a.select_slider(
+    k = st.select_slider(
         "Calibration size, k", sizes, pool, key="g_k", bind="query-params", format_func=lambda size: f"{size:,}",
         help=f"How many of the {pool:,} calibration inputs are used. Fewer make the rate of a single set vary more.",
     )  # fmt: skip
-    span = b.segmented_control(
-        "Range", list(SPANS), default="0.5", required=True, key="g_span", bind="query-params",
-        format_func=SPANS.__getitem__, label_visibility="collapsed",
-    )  # fmt: skip
-    return int(k), float(span)
+    with st.container(horizontal=True):
+        view = st.segmented_control(
+            "Figure", list(VIEWS), default="rate", required=True, key="g_view", bind="query-params",
+            format_func=VIEWS.__getitem__, label_visibility="collapsed",
+        )  # fmt: skip
+        span = st.segmented_control(
+            "Range", list(SPANS), default="0.5", required=True, key="g_span", bind="query-params",
+            format_func=SPANS.__getitem__, label_visibility="collapsed",
+        )  # fmt: skip
+    return int(k), float(span), str(view)
 
 
 def study_of(stored: "Stored", k: int, top: float, settings: Settings) -> "Study":
     """What calibration sets of size k do to the iD test set, in the precision of its stored scores."""
     identity = (str(stored.folder), stored_stamps(stored.settings))
-    n = min(settings.n, stored.calibration.n_max)
+    n = draws_used(stored.calibration, settings)
     return _study(stored, identity, k, top, n, settings.aggregate, settings.smoothed, settings.seed)
+
+
+def draws_used(calibration: "Calibration", settings: Settings) -> int:
+    """n, as far as the stored scores go; the same on Evaluate."""
+    from idecode_core.folder.scores import DRAWS_PER_RUN
+
+    return min(settings.n, calibration.n_max, DRAWS_PER_RUN)
 
 
 @st.cache_data(show_spinner=False, max_entries=500)
@@ -113,42 +153,83 @@ def epsilons(top: float) -> list[float]:
     return [round(top * i / 10, 4) for i in range(1, 11)]
 
 
-def rates(guarantee: "Guarantee", found: "Study | None", top: float) -> tuple[Any, str]:
-    from idecode_core.plots.guarantee import false_detection_rates
+def figures(
+    guarantee: "Guarantee", found: "Study | None", top: float
+) -> dict[str, Callable[[], tuple[Any, str]]]:
+    """Both figures with their captions, by the name of the view, each drawn when it is asked for."""
+    from idecode_core.plots.guarantee import false_detection_rates, rates_minus_epsilon
 
-    figure = false_detection_rates(
-        guarantee.k,
-        epsilons(top),
-        resampled=None if found is None else found.resampled,
-        observed=() if found is None else found.observed,
-        epsilon=guarantee.epsilon,
-    )
-    caption = (
-        "On average the rate stays on or below the purple line. A single calibration set may lie above it, as far as the grey "
-        "band goes; a larger k narrows the band."
-    )
-    if found is not None:
-        caption += (
-            f" Boxes: {len(found.resampled)} sets of k drawn with replacement from the calibration inputs (whiskers 5% to "
-            "95%). Blue: k of these inputs taken once. All use "
-            f"one test set of {len(found.p_values):,}, so its chance deviations move them together."
+    here = observed(guarantee, found) if found is not None else None
+    parts: dict[str, Any] = {
+        "resampled": None if found is None else found.resampled,
+        "observed": () if found is None else found.observed,
+        "epsilon": guarantee.epsilon,
+        "here": here,
+    }
+    if found is None:
+        chance = "A single calibration set may lie above it, as far as the grey band goes; a larger k narrows the band."
+    else:
+        chance = (
+            f"Blue dots stand at their exact epsilon: {guarantee.k:,} calibration inputs taken once, {len(found.p_values):,} test inputs. "
+            "One above the line but inside the grey band is chance, of this calibration set and this test set; one above the band "
+            f"is not. Boxes: {len(found.resampled)} sets of k drawn with replacement from the calibration inputs (whiskers 5% to "
+            "95%). All use one test set, so its chance deviations move them together."
         )
-    show(figure, key="g_rates", look_for=caption)
-    return figure, caption
+    captions = {
+        "rate": "On average the rate stays on or below the purple line. ",
+        "minus": "On average the rate stays at 0 or below. What is above 0 is above the bound. Dots stand beside their boxes. ",
+    }
+    draw = {"rate": false_detection_rates, "minus": rates_minus_epsilon}
+
+    def drawn(view: str) -> tuple[Any, str]:
+        words = (
+            chance.replace("Blue dots stand at their exact epsilon", "Blue dots")
+            if view == "minus"
+            else chance
+        )
+        return draw[view](guarantee.k, epsilons(top), **parts), captions[view] + words
+
+    return {"rate": lambda: drawn("rate"), "minus": lambda: drawn("minus")}
 
 
-def statement(guarantee: "Guarantee", found: "Study | None") -> None:
-    """What is promised, in words, beside the figure."""
+def statement(guarantee: "Guarantee", found: "Study | None", pool: int) -> None:
+    """What is promised, in words, beside the figure; what was seen, and whether that is chance."""
     st.markdown("#### What is promised")
     st.markdown(guarantee.statement())
     st.markdown("#### What happens with one set")
     st.markdown(guarantee.one_set())
-    if found is not None:
-        seen = observed(guarantee, found)
-        st.markdown(
-            f"Observed here: **{seen.flagged:,} of {seen.total:,}** iD test inputs flagged, **{seen.rate:.2%}** (95% interval "
-            f"of the true rate {seen.low:.2%} to {seen.high:.2%})."
-        )
+    if found is None:
+        return
+    seen = observed(guarantee, found)
+    which = (
+        ""
+        if guarantee.k == pool
+        else f" with {guarantee.k:,} of the {pool:,} calibration inputs; Evaluate uses all"
+    )
+    st.markdown(
+        f"Observed here: **{seen.flagged:,} of {seen.total:,}** iD test inputs flagged, **{seen.rate:.2%}**{which}. "
+        f"{guarantee.chance(seen)}"
+    )
+
+
+def use_corrected(guarantee: "Guarantee", key: str) -> None:
+    """The corrected epsilon, one click away; and the way back from it."""
+    before: tuple[float, float] | None = st.session_state.get("g_corrected_from")
+    if before and before[1] == guarantee.epsilon:
+        label, epsilon, help_text = f"Back to {before[0]:g}", before[0], "The epsilon that you had before."
+        now = None
+    elif guarantee.corrected is not None:
+        label, epsilon = f"Use epsilon = {guarantee.corrected:g}", guarantee.corrected
+        help_text = f"With it, {1 - guarantee.delta:.0%} of all calibration sets keep the true rate at or below {guarantee.epsilon:g}."
+        now = (guarantee.epsilon, epsilon)
+    else:
+        return
+    st.button(label, key=key, help=help_text, on_click=_use, args=(epsilon, now), icon=":material/check:")
+
+
+def _use(epsilon: float, corrected_from: tuple[float, float] | None) -> None:
+    st.session_state["g_corrected_from"] = corrected_from
+    use_epsilon(epsilon, *LIVE["epsilon"])
 
 
 def observed(guarantee: "Guarantee", found: "Study") -> "ObservedRate":
@@ -203,7 +284,11 @@ def card(guarantee: "Guarantee") -> "Guarantee":
         format_func=lambda share: f"{share:.0%}", help="The share of calibration sets for which the stricter promise holds.",
     )  # fmt: skip
     guarantee = replace(guarantee, delta=round(1 - sure, 4))
-    words.markdown(guarantee.correction())
+    with words:
+        before = st.session_state.get("g_corrected_from")
+        taken = before is not None and before[1] == guarantee.epsilon
+        st.markdown(guarantee.kept_rate() if taken else guarantee.correction())
+        use_corrected(guarantee, "g_use")
     for column, (label, value, help_text) in zip(
         numbers,
         (
@@ -224,7 +309,7 @@ def card(guarantee: "Guarantee") -> "Guarantee":
             ),
             (
                 "Corrected epsilon",
-                "none" if guarantee.corrected is None else f"{guarantee.corrected:.4g}",
+                "none" if guarantee.corrected is None else f"{guarantee.corrected:g}",
                 "Set this in place of your epsilon, and the rate stays below yours for the share of calibration sets chosen.",
             ),
         ),
@@ -243,20 +328,21 @@ def downloads(
     guarantee: "Guarantee",
     found: "Study | None",
     settings: Settings,
-    figure: Any,
-    caption: str,
+    drawn: dict[str, Callable[[], tuple[Any, str]]],
 ) -> None:
     from idecode_core.report.guarantees import guarantee_notebook, guarantee_report
 
     values: dict[str, Value] = {
-        "n": min(settings.n, calibration.n_max),
+        "n": draws_used(calibration, settings),
         "aggregate": settings.aggregate,
         "smoothed": settings.smoothed,
         "seed": settings.seed,
     }
     download_row(
         "guarantee",
-        report=lambda: guarantee_report(config.name, guarantee, found, values, figure, caption),
+        report=lambda: guarantee_report(
+            config.name, guarantee, found, values, [draw() for draw in drawn.values()]
+        ),
         notebook=lambda: guarantee_notebook(
             config.name, str(config.folder), calibration, guarantee, found, values
         ),
