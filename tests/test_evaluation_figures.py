@@ -4,12 +4,15 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from idecode_core.conformal import FalseDetectionLaw, law_bands
+from idecode_core.conformal import FalseDetectionLaw, law_bands, observed_band
 from idecode_core.conformal.calibration import Calibration
+from idecode_core.evaluation.detectors import detector_on_set
 from idecode_core.evaluation.methods import evaluate_sets, method_scores
+from idecode_core.evaluation.metrics import roc
+from idecode_core.evaluation.operating import operating_point
 from idecode_core.evaluation.side_by_side import curve, growth, side_by_side
 from idecode_core.folder.scores import ScoreSet
-from idecode_core.guarantees.observed import p_value_histogram, study
+from idecode_core.guarantees.observed import ObservedRate, observed_rate, p_value_histogram, study
 from idecode_core.plots import evaluation as figures
 from idecode_core.plots import guarantee as guarantees
 from idecode_core.plots import histograms
@@ -22,6 +25,7 @@ STRANGE = [
     ScoreSet("svhn-test", "SVHN", True, (2 * RNG.exponential(size=(80, 100))).astype(np.float32)),
     ScoreSet("isun-test", "iSUN", True, (1.5 * RNG.exponential(size=(70, 100))).astype(np.float32)),
 ]
+POINT = operating_point(CAL, KNOWN, STRANGE[0], 3, epsilon=0.1)
 
 
 def roc_figure() -> go.Figure:
@@ -31,7 +35,7 @@ def roc_figure() -> go.Figure:
         curve(one, evaluation, known, method_scores(CAL, one.score_vectors, 3)[0])
         for one, evaluation in zip(STRANGE, found, strict=True)
     ]
-    return figures.roc_curves(curves, "SVHN")
+    return figures.roc_curves(curves, "SVHN", operating=POINT.on_roc, epsilon=0.1)
 
 
 def growth_figure() -> go.Figure:
@@ -55,10 +59,15 @@ def some_study():
     )
 
 
-def rates_figure() -> go.Figure:
+def rates_figure(draw=guarantees.false_detection_rates) -> go.Figure:
     found = some_study()
-    return guarantees.false_detection_rates(
-        100, found.epsilons, resampled=found.resampled, observed=found.observed, epsilon=0.2
+    return draw(
+        100,
+        found.epsilons,
+        resampled=found.resampled,
+        observed=found.observed,
+        epsilon=0.25,
+        here=observed_rate(found.p_values, 0.25),
     )
 
 
@@ -72,6 +81,7 @@ ALL = {
         histograms.groups_of(CAL.scores(3), CAL.scores(3), "SVHN", CAL.scores(3)), 4.0, "here"
     ),
     "rates": rates_figure,
+    "rates minus epsilon": lambda: rates_figure(guarantees.rates_minus_epsilon),
     "law": lambda: guarantees.rate_law(FalseDetectionLaw(100, 0.1)),
     "law of nothing": lambda: guarantees.rate_law(FalseDetectionLaw(5, 0.1)),
     "uniformity": lambda: guarantees.p_value_uniformity(p_value_histogram(some_study().p_values, 100)),
@@ -103,15 +113,54 @@ def test_only_colours_of_the_shared_palette_are_used(figure):
             parts.get("error_x"),
         ):
             used.append((part or {}).get("color"))
-        for colour in used:
+        for colour in (
+            one for part in used for one in ([part] if part is None or isinstance(part, str) else part)
+        ):
             assert colour is None or colour.lower() in palette or colour.startswith(tints), colour
 
 
-def test_the_selected_set_is_in_full_colour_and_its_legend_has_its_auroc():
+def test_only_the_selected_set_is_in_colour_and_every_curve_has_its_name_and_auroc():
     made = roc_figure()
-    auroc = evaluate_sets(CAL, KNOWN, STRANGE, 3)[0].auroc.mean
-    bold = [trace for trace in made.data if trace.line.color == OOD]
-    assert [trace.name for trace in bold] == [f"SVHN {100 * auroc:.1f}"]
+    aurocs = {
+        one.label: 100 * found.auroc.mean
+        for one, found in zip(STRANGE, evaluate_sets(CAL, KNOWN, STRANGE, 3), strict=True)
+    }
+    lines = {trace.name: trace.line.color for trace in made.data if trace.name and trace.mode == "lines"}
+    assert lines[f"SVHN {aurocs['SVHN']:.1f}"] == OOD
+    assert lines[f"iSUN {aurocs['iSUN']:.1f}"].startswith("rgba(140, 140, 140")
+    assert {note.text for note in made.layout.annotations} == set(lines)
+    for note in made.layout.annotations:
+        assert note.ay < note.ax, "names stand below the diagonal, where no good curve goes"
+        curve_of = next(trace for trace in made.data if trace.name == note.text)
+        assert (note.x, note.y) in list(zip(curve_of.x, curve_of.y, strict=True))
+
+
+def test_the_operating_point_lies_on_the_selected_curve_where_epsilon_puts_it():
+    diamond = next(trace for trace in roc_figure().data if trace.marker.symbol == "diamond")
+    known, strange = (method_scores(CAL, one.score_vectors, 3)[0] for one in (KNOWN, STRANGE[0]))
+    assert (diamond.x[0], diamond.y[0]) == pytest.approx((np.mean(-strange >= 0.1), np.mean(-known >= 0.1)))
+    full = roc(known, strange)
+    away = np.hypot(full.false_positive_rate - diamond.x[0], full.true_positive_rate - diamond.y[0])
+    assert away.min() == pytest.approx(0, abs=1e-12)
+    assert "epsilon = 0.1" in diamond.text[0]
+
+
+def test_names_at_the_ends_of_lines_do_not_overlap():
+    made = growth_figure()
+    for axis in ("y", "y2"):
+        heights = sorted(note.y for note in made.layout.annotations if note.yref == axis)
+        low, high = made.layout["yaxis" if axis == "y" else "yaxis2"].range
+        assert len(heights) == len(STRANGE)
+        assert np.diff(heights).min() > 0.05 * (high - low)
+
+
+def test_several_detectors_have_a_curve_a_name_and_a_point_each():
+    found = [detector_on_set(name, CAL, KNOWN, STRANGE[0], 3, 0.1) for name in "abcdefg"]
+    made = figures.detector_curves([one.curve for one in found], [one.point.on_roc for one in found], 0.1)
+    lines = [trace for trace in made.data if trace.name]
+    assert len({(trace.line.color, trace.line.dash) for trace in lines}) == 7, "no two look alike"
+    assert [trace.marker.symbol for trace in made.data].count("diamond") == 7
+    assert len(made.layout.annotations) == 7
 
 
 def test_the_paper_stands_beside_ours_where_it_has_a_number():
@@ -172,11 +221,44 @@ def test_the_band_is_the_exact_law():
     low, high = law_bands(100, [0.005, 0.1, 0.35])
     expected = [FalseDetectionLaw(100, epsilon).interval(0.9) for epsilon in (0.005, 0.1, 0.35)]
     np.testing.assert_allclose(np.column_stack([low, high]), expected)
-    band = rates_figure().data[0]  # drawn there and back again
+    band = guarantees.false_detection_rates(100, [0.1, 0.2, 0.3]).data[0]  # drawn there and back again
     half = len(band.x) // 2
-    for i in (60, 150):
+    for i in (30, 75):
         low_there, high_there = FalseDetectionLaw(100, band.x[i]).interval(0.9)
         assert (band.y[i], band.y[2 * half - 1 - i]) == pytest.approx((high_there, low_there))
+
+
+def test_dots_of_a_finite_test_set_are_held_against_a_band_that_has_its_noise():
+    band = rates_figure().data[0]
+    half = len(band.x) // 2
+    assert "test set of 200" in band.name
+    for i in (30, 75):
+        low, high = observed_band(100, band.x[i], 200, level=0.99)
+        assert (band.y[i], band.y[2 * half - 1 - i]) == pytest.approx((high, low))
+
+
+def test_a_rate_above_epsilon_is_drawn_above_the_line():
+    """A dot beside its epsilon would lie below the diagonal."""
+    seen = [ObservedRate(0.05, 61, 1000, 0.047, 0.078), ObservedRate(0.1, 90, 1000, 0.073, 0.11)]
+    made = guarantees.false_detection_rates(500, [0.05, 0.1], observed=seen, epsilon=0.05, here=seen[0])
+    for dots, rates in zip(made.data[2:], (seen, seen[:1]), strict=True):
+        assert list(dots.x) == [one.epsilon for one in rates]
+        assert list(dots.y) == [one.rate for one in rates]
+        assert [y > x for x, y in zip(dots.x, dots.y, strict=True)] == [
+            one.rate > one.epsilon for one in rates
+        ]
+
+
+def test_rate_minus_epsilon_has_true_heights_wherever_a_dot_stands():
+    found = some_study()
+    made = rates_figure(guarantees.rates_minus_epsilon)
+    dots = next(trace for trace in made.data if trace.name and trace.name.startswith("observed"))
+    np.testing.assert_allclose(dots.y, [100 * (one.rate - one.epsilon) for one in found.observed])
+    np.testing.assert_allclose(
+        np.asarray(dots.y) + dots.error_y.array, [100 * (one.high - one.epsilon) for one in found.observed]
+    )
+    box = next(trace for trace in made.data if trace.type == "box")
+    np.testing.assert_allclose(box.median, 100 * (np.median(found.resampled, axis=0) - found.epsilons))
 
 
 def test_boxes_are_the_quartiles_of_the_resampled_rates():

@@ -160,7 +160,7 @@ def test_reports_hold_the_numbers_in_each_format(stored):
     assert "Look here." in to_html(report)
 
     found = a_study(stored)
-    guarantee = guarantee_report("f", Guarantee(100, 0.05), found, {"n": 5}, figure, "c")
+    guarantee = guarantee_report("f", Guarantee(100, 0.05), found, {"n": 5}, [(figure, "c")])
     line = guarantee.rows[1]
     assert line["mean_rate_by_the_law"] == FalseDetectionLaw(100, 0.1).mean
     assert line["observed_rate"] == found.observed[1].rate

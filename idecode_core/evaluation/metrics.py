@@ -1,9 +1,11 @@
 """How well scores separate iD from OOD. iD is the positive class; a larger score is stranger; rates are 0 to 1."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 from sklearn.metrics import roc_curve
 
 from idecode_core.conformal import FloatArray, check_epsilon, checked_p_values, checked_scores
@@ -54,14 +56,72 @@ def tnr_at_tpr(id_scores: ArrayLike, ood_scores: ArrayLike, tpr: float = 0.9) ->
     >>> tnr_at_tpr(id_scores=range(10), ood_scores=[5.0, 8.0, 9.0, 12.0])
     0.5
     """
+    strange = checked_scores(ood_scores, "ood_scores")
+    return float(np.mean(strange > _keeping(id_scores, tpr)))
+
+
+def fpr_at_tpr(id_scores: ArrayLike, ood_scores: ArrayLike, tpr: float = 0.95) -> float:
+    """The share of OOD points let through when at least a share `tpr` of the iD points is kept: "FPR95".
+
+    >>> fpr_at_tpr(id_scores=range(20), ood_scores=[5.0, 18.0, 19.0, 22.0])
+    0.5
+    """
+    strange = checked_scores(ood_scores, "ood_scores")
+    return float(np.mean(strange <= _keeping(id_scores, tpr)))
+
+
+def _keeping(id_scores: ArrayLike, tpr: float) -> float:
+    """The lowest iD score that keeps at least a share `tpr` of the iD points."""
     if not 0.0 < tpr <= 1.0:
         raise SettingError(f"tpr must lie above 0 and be at most 1, got {tpr}. A usual choice is 0.9.")
     known = np.sort(checked_scores(id_scores, "id_scores"))
-    strange = checked_scores(ood_scores, "ood_scores")
     # Compare counts / size with tpr, not counts with tpr * size: 0.7 * 10 is 7.000000000000001 in some products.
     kept = np.arange(1, known.size + 1) / known.size
-    threshold = known[np.argmax(kept >= tpr)]
-    return float(np.mean(strange > threshold))
+    return float(known[np.argmax(kept >= tpr)])
+
+
+def auroc_interval(
+    id_runs: Sequence[ArrayLike], ood_runs: Sequence[ArrayLike], level: float = 0.95
+) -> tuple[float, float]:
+    """Where the AUROC lies that endless test data would give: DeLong, DeLong & Clarke-Pearson (1988), on the logit scale.
+
+    Runs are scores of the same test points under other draws; the interval is for the mean of their AUROCs. When all
+    pairs are in the right order there is no spread to go by; the interval then is the exact one for min(N, M)
+    independent pairs.
+
+    >>> [round(end, 3) for end in auroc_interval([[1.0, 2.0, 3.0, 4.0]], [[2.5, 3.5, 5.0, 6.0]])]
+    [0.315, 0.973]
+    """
+    if not 0.0 < level < 1.0:
+        raise SettingError(f"level must lie strictly between 0 and 1, got {level}. A usual choice is 0.95.")
+    placed = [_placements(known, strange) for known, strange in zip(id_runs, ood_runs, strict=False)]
+    of_id, of_ood = (np.mean(runs, axis=0) for runs in zip(*placed, strict=True))  # (N,), (M,)
+    area, tail, pairs = float(np.mean(of_ood)), (1 - level) / 2, min(of_id.size, of_ood.size)
+    variance = _squared_error(of_id) + _squared_error(of_ood)
+    if 0.0 < area < 1.0:
+        if variance == 0.0 or pairs < 2:
+            return 0.0, 1.0
+        half = -special.ndtri(tail) * np.sqrt(variance) / (area * (1 - area))
+        low, high = special.expit(special.logit(area) + np.array([-half, half]))
+        return float(low), float(high)
+    return (tail ** (1 / pairs), 1.0) if area == 1.0 else (0.0, 1 - tail ** (1 / pairs))
+
+
+def _placements(id_scores: ArrayLike, ood_scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Per iD point the share of OOD points above it, and per OOD point the share of iD points below it; ties are half."""
+    known = checked_scores(id_scores, "id_scores")
+    strange = checked_scores(ood_scores, "ood_scores")
+
+    def below(points: FloatArray, others: FloatArray) -> FloatArray:
+        rising = np.sort(others)
+        both = np.searchsorted(rising, points, "left") + np.searchsorted(rising, points, "right")
+        return np.asarray(both / (2 * others.size), dtype=np.float64)
+
+    return 1 - below(known, strange), below(strange, known)
+
+
+def _squared_error(values: FloatArray) -> float:
+    return float(np.var(values, ddof=1)) / values.size if values.size > 1 else 0.0
 
 
 def false_detection_rate(p_values: ArrayLike, epsilon: float) -> float:

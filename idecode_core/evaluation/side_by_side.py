@@ -10,6 +10,7 @@ from idecode_core.conformal.calibration import Calibration
 from idecode_core.evaluation.methods import METHODS, Evaluation, Metric, draws, evaluate_sets
 from idecode_core.evaluation.metrics import roc
 from idecode_core.evaluation.paper import Reported, reported
+from idecode_core.evaluation.precision import Precision, precisions
 from idecode_core.folder.scores import ScoreSet
 
 
@@ -25,11 +26,15 @@ class Row:
     tnr: Metric  # at 90% TPR
     paper_auroc: Reported | None
     paper_tnr: Reported | None
+    interval: tuple[float, float]
+    """95% confidence interval of the AUROC, from the number of test points."""
+    fpr: Metric  # at 95% TPR
 
 
 def table_rows(
     ood_sets: Sequence[ScoreSet],
     evaluations: Mapping[str, Sequence[Evaluation]],
+    precise: Mapping[str, Sequence[Precision]],
     n: int,
     dataset: str = "",
     transforms: str = "",
@@ -56,6 +61,8 @@ def table_rows(
                     found[i].tnr,
                     auroc_there,
                     tnr_there,
+                    precise[method][i].interval,
+                    precise[method][i].fpr,
                 )
             )
     return rows
@@ -74,7 +81,8 @@ def side_by_side(
     evaluations = {
         method: evaluate_sets(calibration, id_set, ood_sets, n, aggregate, method) for method in METHODS
     }
-    return table_rows(ood_sets, evaluations, n, dataset, transforms)
+    precise = {method: precisions(calibration, id_set, ood_sets, n, aggregate, method) for method in METHODS}
+    return table_rows(ood_sets, evaluations, precise, n, dataset, transforms)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from idecode_core.report.steps import as_on_the_page
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
+    from idecode_core.evaluation.paper import Reported
     from idecode_core.evaluation.side_by_side import Row
     from idecode_core.folder.scores import ScoreSet
 
@@ -34,7 +35,7 @@ class Evaluated:
 
 
 def evaluation_report(shown: Evaluated, figure: Any, caption: str) -> Report:
-    """One row per method and OOD set; rates from 0 to 1, the paper's numbers in percent, as it prints them."""
+    """One row per method and OOD set; every rate from 0 to 1, the paper's too."""
     id_set = shown.id_set
     settings: dict[str, Value] = {
         "evaluated": shown.name,
@@ -48,8 +49,9 @@ def evaluation_report(shown: Evaluated, figure: Any, caption: str) -> Report:
         title=shown.title,
         sentences=(
             "AUROC is the chance that an OOD point is stranger than an iD point. TNR is the share of OOD points that are "
-            "detected when 90% of the iD points are kept.",
-            "Numbers are means over independent runs of random transforms, with the standard deviation from run to run.",
+            "detected when 90% of the iD points are kept, FPR the share let through when 95% of them are kept.",
+            "Every rate is from 0 to 1. Numbers are means over independent runs of random transforms, with the standard deviation from run to run; "
+            "the 95% interval of the AUROC is about the number of test points (DeLong).",
         ),
         settings=settings,
         rows=tuple(_row(row) for row in shown.rows),
@@ -64,11 +66,20 @@ def _row(row: "Row") -> dict[str, Value]:
         "n": row.n,
         "auroc": row.auroc.mean,
         "auroc_spread": row.auroc.spread,
+        "auroc_low_95": row.interval[0],
+        "auroc_high_95": row.interval[1],
         "tnr_at_90_tpr": row.tnr.mean,
         "tnr_spread": row.tnr.spread,
-        "paper_auroc_percent": row.paper_auroc.mean if row.paper_auroc else None,
-        "paper_tnr_percent": row.paper_tnr.mean if row.paper_tnr else None,
+        "fpr_at_95_tpr": row.fpr.mean,
+        "fpr_spread": row.fpr.spread,
+        "paper_auroc": _share(row.paper_auroc),
+        "paper_tnr_at_90_tpr": _share(row.paper_tnr),
     }
+
+
+def _share(printed: "Reported | None") -> float | None:
+    """The paper prints percent with two decimals."""
+    return round(printed.mean / 100, 6) if printed else None
 
 
 def evaluation_notebook(

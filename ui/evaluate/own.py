@@ -1,10 +1,12 @@
 """A visitor's own scores, or own two sets of files, as something to evaluate."""
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from idecode_core.files.limits import SCORES_BYTES
 from idecode_core.folder.settings import FolderSettings
 from ui.evaluate.source import Source
 from ui.frame.cache import get_detector
@@ -15,7 +17,7 @@ from ui.frame.uploads import many_files, mark_changed, was_changed
 if TYPE_CHECKING:
     from idecode_core.conformal import FloatArray
 
-MAX_UPLOAD = 64  # MB
+MB = 2**20
 SLOTS = {
     "id": (
         "iD scores",
@@ -33,9 +35,9 @@ def own_scores() -> Source | None:
     """Score vectors from files; larger scores are stranger."""
     st.caption(
         "One row per point, one column per draw (a single column will do); larger is stranger. CSV with or without titles, "
-        "npy, or npz with an array `score_vectors`."
+        f"npy, or npz with an array `score_vectors`; up to {SCORES_BYTES // MB} MB each."
     )
-    found: dict[str, FloatArray | str] = st.session_state.setdefault("own_scores", {})
+    found: dict[str, OwnScores | str] = st.session_state.setdefault("own_scores", {})
     for column, (slot, (label, help_text)) in zip(st.columns(3), SLOTS.items(), strict=True):
         key = f"own_{slot}"
         with column:
@@ -43,7 +45,7 @@ def own_scores() -> Source | None:
                 label,
                 key=key,
                 help=help_text,
-                max_upload_size=MAX_UPLOAD,
+                max_upload_size=SCORES_BYTES // MB,
                 on_change=mark_changed,
                 args=(key,),
             )
@@ -52,7 +54,8 @@ def own_scores() -> Source | None:
             if file is not None:
                 found[slot] = _read(file.name, file.getvalue())
     refused([problem for problem in found.values() if isinstance(problem, str)])
-    vectors = {slot: array for slot, array in found.items() if not isinstance(array, str)}
+    read = {slot: own for slot, own in found.items() if not isinstance(own, str)}
+    vectors = {slot: own.vectors for slot, own in read.items()}
     if "id" not in vectors or "ood" not in vectors:
         st.info("Bring iD and OOD scores to see how well they are told apart.", icon=":material/upload_file:")
         return None
@@ -71,17 +74,28 @@ def own_scores() -> Source | None:
         calibration,
         ScoreSet("own-id", "your iD scores", False, vectors["id"]),
         (ScoreSet("own-ood", "your OOD scores", True, vectors["ood"]),),
+        columns=tuple((own.name, own.titles, own.vectors.shape[1]) for own in read.values()),
     )
 
 
-def _read(name: str, data: bytes) -> "FloatArray | str":
+@dataclass(frozen=True, eq=False)
+class OwnScores:
+    """One file of scores."""
+
+    name: str
+    titles: tuple[str, ...]  # of the columns, where the file has some
+    vectors: "FloatArray"  # (points, draws)
+
+
+def _read(name: str, data: bytes) -> OwnScores | str:
     """The score vectors of a file, or why it cannot be used."""
     from idecode_core.errors import IdecodeError
     from idecode_core.files.archives import File
+    from idecode_core.files.score_columns import column_titles
     from idecode_core.files.score_files import read_score_vectors
 
     try:
-        return read_score_vectors(File(name, data))
+        return OwnScores(name, column_titles(File(name, data)), read_score_vectors(File(name, data)))
     except IdecodeError as error:
         return str(error)
 

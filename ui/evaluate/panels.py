@@ -5,21 +5,26 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ui.evaluate.source import Source, curves, evaluations, growths
+from ui.evaluate.detectors import detectors_view
+from ui.evaluate.source import Source, curves, evaluations, growths, point_of, precise
 from ui.frame.export import download_row
-from ui.frame.links import carry_over, keep
+from ui.frame.links import asked, carry_over, differs, keep, notice, request
 from ui.frame.look import chart
 from ui.frame.messages import escape
 from ui.frame.settings import Settings, current, panel
 
 if TYPE_CHECKING:
     from idecode_core.evaluation.methods import Metric
+    from idecode_core.evaluation.operating import OperatingPoint
     from idecode_core.evaluation.side_by_side import Row
 
 LIVE = dict.fromkeys(("n", "epsilon", "aggregate"), ("evaluation",))
 """Which panel a setting reruns, see `ui.frame.settings.sidebar`."""
-KEYS = ("ev_view", "ev_set", "ev_metric")
+KEYS = ("ev_view", "ev_set", "ev_metric", "ev_detectors")
+NAMES = {"ev_view": "the view", "ev_set": "the OOD set"}
 VIEWS = ("Separation", "More transforms", "Scores")
+DETECTORS = "Detectors"
+"""The view of several detectors; a visitor's own scores have only one."""
 
 
 @panel("evaluation")
@@ -27,10 +32,15 @@ def evaluation(source: Source) -> None:
     """Choose a view and an OOD set; figure, headline, table, downloads."""
     settings = current()
     carry_over(KEYS)
+    wanted = asked("evaluate", NAMES)
+    notices = st.container()
     n = min(settings.n, source.n_max)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
+    views = (*VIEWS, DETECTORS) if source.shared else VIEWS
+    if st.session_state.get("ev_view", views[0]) not in views:
+        st.session_state["ev_view"] = views[0]
     view = left.segmented_control(
-        "Look at", VIEWS, default=VIEWS[0], required=True, key="ev_view", bind="query-params",
+        "Look at", views, default=views[0], required=True, key="ev_view", bind="query-params",
         label_visibility="collapsed", width="stretch",
     )  # fmt: skip
     labels = [score_set.label for score_set in source.ood_sets]
@@ -40,14 +50,28 @@ def evaluation(source: Source) -> None:
         "OOD set", labels, key="ev_set", bind="query-params", label_visibility="collapsed",
         disabled=len(labels) == 1, help="The set in full colour, and the one the sentence is about.",
     )  # fmt: skip
+    with notices:
+        unmet = [
+            request(NAMES[key], text, "which is not offered here", st.session_state[key])
+            for key, text in wanted.items()
+            if differs(text, st.session_state[key])
+        ]
+        notice("evaluate", unmet, (view, selected))
     if n < settings.n:
         st.caption(f"These scores have {source.n_max} draws per point, so n = {n}.")
     rows = all_rows(source, n, settings.aggregate)
-    st.markdown(headline(source, rows, selected, n, settings))
-    figure, caption = VIEW[view](source, rows, selected, n, settings)
-    st.caption(caption)
-    table(source, rows)
-    downloads(source, rows, figure, caption, n, settings)
+    ood_set = next(score_set for score_set in source.ood_sets if score_set.label == selected)
+    point = point_of(source, ood_set, n, settings.epsilon, settings.aggregate)
+    st.markdown(headline(source, rows, selected, n, point, settings))
+    if source.columns:
+        own_notes(source, rows, n, point)
+    if view == DETECTORS:
+        detectors_view(source, selected, n, settings)
+    else:
+        figure, caption = VIEW[view](source, rows, selected, n, point, settings)
+        st.caption(caption)
+        table(source, rows)
+        downloads(source, rows, figure, caption, n, settings)
     keep(key for key in KEYS if key in st.session_state)
 
 
@@ -66,33 +90,78 @@ def all_rows(source: Source, n: int, aggregate: str) -> "list[Row]":
     from idecode_core.evaluation.side_by_side import table_rows
 
     found = {method: evaluations(source, method, n, aggregate) for method in METHODS}
-    return table_rows(source.ood_sets, found, n, source.dataset, source.transforms)
+    sure = {method: precise(source, method, n, aggregate) for method in METHODS}
+    return table_rows(source.ood_sets, found, sure, n, source.dataset, source.transforms)
 
 
-def headline(source: Source, rows: "list[Row]", selected: str, n: int, settings: Settings) -> str:
+def headline(
+    source: Source,
+    rows: "list[Row]",
+    selected: str,
+    n: int,
+    point: "OperatingPoint | None",
+    settings: Settings,
+) -> str:
     """The result as a sentence first."""
-    from idecode_core.evaluation.methods import flagged_share
-
     row = next(row for row in rows if row.label == selected and row.method == "iDECODe")
     text = (
         f"**{escape(selected[0].upper() + selected[1:])}:** keeping 90% of what belongs, n = {n} transforms detect **{row.tnr.mean:.1%}** of what does "
-        f"not (AUROC **{100 * row.auroc.mean:.1f}**)."
+        f"not (AUROC **{100 * row.auroc.mean:.1f}**, 95% interval {interval(row)})."
     )
-    if source.calibration is not None:
-        ood_set = next(score_set for score_set in source.ood_sets if score_set.label == selected)
-        caught, alarms = (
-            flagged_share(source.calibration, scored.score_vectors, n, settings.epsilon, settings.aggregate)
-            for scored in (ood_set, source.id_set)
-        )
+    if point is not None:
         text += (
-            f" At epsilon = {settings.epsilon:g} it flags **{caught:.1%}** of {escape(selected)} and {alarms:.1%} of "
-            f"{escape(source.id_set.label)}."
+            f" At epsilon = {settings.epsilon:g} it flags **{point.ood_share:.1%}** of {escape(selected)} and **{point.id_flagged:,} of "
+            f"{point.id_points:,}** ({point.id_share:.2%}) of {escape(source.id_set.label)}"
         )
+        if source.shared:
+            text += (
+                ", with conservative p-values; Guarantee shows the smoothed ones that you have chosen."
+                if settings.smoothed
+                else ", as on Guarantee."
+            )
+        else:
+            text += "."
     return text
 
 
+def interval(row: "Row") -> str:
+    low, high = row.interval
+    return f"{100 * low:.1f} to {100 * high:.1f}"
+
+
+def own_notes(source: Source, rows: "list[Row]", n: int, point: "OperatingPoint | None") -> None:
+    """Of a visitor's own scores: which columns were used, and what may be wrong with them."""
+    from idecode_core.evaluation.cautions import cautions, columns_used, counting_columns
+
+    used = "; ".join(
+        columns_used(name, titles, count, min(n, count)) for name, titles, count in source.columns
+    )
+    st.caption(f"Used: {escape(used)}. One row per point, larger is stranger.")
+    [row] = [row for row in rows if row.method == "iDECODe"]
+    sets = (source.id_set, *source.ood_sets)
+    said = cautions(
+        {"iD points": len(source.id_set), "OOD points": len(source.ood_sets[0])},
+        row.auroc.mean,
+        row.interval,
+        point,
+    )
+    counted = sorted({column + 1 for one in sets for column in counting_columns(one.score_vectors[:, :n])})
+    if counted:
+        which = ", ".join(map(str, counted))
+        said.append(
+            f"Column {which} only counts the rows and was taken for scores. Leave it out of the file."
+        )
+    for sentence in said:
+        st.warning(escape(sentence), icon=":material/warning:")
+
+
 def separation_view(
-    source: Source, rows: "list[Row]", selected: str, n: int, settings: Settings
+    source: Source,
+    rows: "list[Row]",
+    selected: str,
+    n: int,
+    point: "OperatingPoint | None",
+    settings: Settings,
 ) -> tuple[Any, str]:
     """ROC curves of all sets, and the three methods on each."""
     from idecode_core.plots.evaluation import methods_side_by_side, roc_curves
@@ -100,8 +169,13 @@ def separation_view(
     left, right = st.columns(2, gap="medium")
     figure = drawn(
         source,
-        ("roc", n, settings.aggregate, selected),
-        lambda: roc_curves(curves(source, n, settings.aggregate), selected),
+        ("roc", n, settings.aggregate, selected, settings.epsilon),
+        lambda: roc_curves(
+            curves(source, n, settings.aggregate),
+            selected,
+            operating=point.on_roc if point else None,
+            epsilon=settings.epsilon,
+        ),
     )
     with left:
         chart(figure, key="ev_roc", alt="ROC curves")
@@ -110,19 +184,24 @@ def separation_view(
             "Metric", ("auroc", "tnr"), default="auroc", required=True, key="ev_metric", bind="query-params",
             format_func={"auroc": "AUROC", "tnr": "TNR at 90% TPR"}.__getitem__, label_visibility="collapsed",
         )  # fmt: skip
-        arguments = ("methods", n, settings.aggregate, metric)
-        methods = drawn(source, arguments, lambda: methods_side_by_side(rows, metric, height=370))
+        arguments = ("methods", n, settings.aggregate, metric, selected)
+        methods = drawn(source, arguments, lambda: methods_side_by_side(rows, metric, selected, height=370))
         chart(methods, key="ev_methods", alt="Methods side by side")
     return figure, (
-        "Lines: the closer one hugs the upper left corner, the better that set is told apart; the grey line is guessing, the "
-        "dot is where 90% of the iD points are kept. Marks: base score and ICAD use a single draw and nearly coincide, for "
+        "Lines: the closer one hugs the upper left corner, the better that set is told apart (beside the name: AUROC); the straight "
+        "line is guessing, the ring is where 90% of the iD points are kept, the diamond is where epsilon puts you. Marks: base score and ICAD use a single draw and nearly coincide, for "
         "ranking among calibration points costs nothing and brings the guarantee; the way to the full mark is what more "
         "transforms bring."
     )
 
 
 def growth_view(
-    source: Source, rows: "list[Row]", selected: str, n: int, settings: Settings
+    source: Source,
+    rows: "list[Row]",
+    selected: str,
+    n: int,
+    point: "OperatingPoint | None",
+    settings: Settings,
 ) -> tuple[Any, str]:
     from idecode_core.plots.evaluation import against_n
 
@@ -138,7 +217,12 @@ def growth_view(
 
 
 def scores_view(
-    source: Source, rows: "list[Row]", selected: str, n: int, settings: Settings
+    source: Source,
+    rows: "list[Row]",
+    selected: str,
+    n: int,
+    point: "OperatingPoint | None",
+    settings: Settings,
 ) -> tuple[Any, str]:
     from idecode_core.conformal.calibration import aggregate_scores
     from idecode_core.evaluation.methods import runs
@@ -177,7 +261,7 @@ def plus_minus(metric: "Metric") -> str:
 
 
 def table(source: Source, rows: "list[Row]") -> None:
-    """One line per OOD set: AUROC and TNR of the three methods, beside the paper's iDECODe where it has that setting."""
+    """One line per OOD set: AUROC, TNR and FPR of the three methods, beside the paper's iDECODe where it has that setting."""
     compared = {metric for metric in ("auroc", "tnr") if any(getattr(row, f"paper_{metric}") for row in rows)}
     lines = []
     for ood_set in source.ood_sets:
@@ -185,15 +269,20 @@ def table(source: Source, rows: "list[Row]") -> None:
         line = {"OOD set": ood_set.label}
         for short, metric in (("AUROC", "auroc"), ("TNR", "tnr")):
             line |= {f"{short}: {method}": plus_minus(getattr(row, metric)) for method, row in own.items()}
+            if metric == "auroc":
+                line["AUROC: 95% interval"] = interval(own["iDECODe"])
             if metric in compared:
                 number = getattr(own["iDECODe"], f"paper_{metric}")
                 line[f"{short}: paper"] = f"{number.mean:.1f} ± {number.spread:.1f}" if number else "–"
+        line["FPR: iDECODe"] = plus_minus(own["iDECODe"].fpr)
         lines.append(line)
     st.dataframe(lines, hide_index=True, key="ev_table")
     count = max(len(row.auroc.values) for row in rows)
     notes = [
         f"Percent, mean ± standard deviation over {count} runs." if count > 1 else "Percent, one run.",
-        "TNR is at 90% TPR: OOD points detected when 90% of the iD points are kept.",
+        "TNR is at 90% TPR: OOD points detected when 90% of the iD points are kept. FPR is at 95% TPR: OOD points let through "
+        "when 95% are kept.",
+        "The interval is iDECODe's, about the number of test points (DeLong).",
     ]
     if compared:
         notes.append(

@@ -13,7 +13,10 @@ from ui.frame.messages import escape, refused
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
+    from idecode_core.evaluation.detectors import DetectorOnSet
     from idecode_core.evaluation.methods import Evaluation
+    from idecode_core.evaluation.operating import OperatingPoint
+    from idecode_core.evaluation.precision import Precision
     from idecode_core.evaluation.side_by_side import Growth, NamedCurve
     from idecode_core.folder.scores import ScoreSet
     from idecode_core.folder.stored import Stored
@@ -32,6 +35,8 @@ class Source:
     ood_sets: "Sequence[ScoreSet]"
     dataset: str = ""
     transforms: str = ""
+    columns: "tuple[tuple[str, tuple[str, ...], int], ...]" = ()
+    """Of a visitor's own scores: name of the file, titles of its columns, how many there are."""
 
     @property
     def n_max(self) -> int:
@@ -58,6 +63,19 @@ def stored_source(config: FolderSettings) -> Source | None:
     if stored is None or not stored.ood_sets:
         no_scores(config)
         return None
+    return source_of(config, stored)
+
+
+def other_source(config: FolderSettings) -> Source | None:
+    """The same for a detector that the visitor has not asked for: without a word where it has no scores."""
+    try:
+        stored = get_stored(config)
+    except IdecodeError:
+        return None
+    return source_of(config, stored) if stored is not None and stored.ood_sets else None
+
+
+def source_of(config: FolderSettings, stored: "Stored") -> Source:
     return Source(
         f"{config.folder}:{stored_stamps(config)}",
         True,
@@ -96,6 +114,53 @@ def _evaluations(_source: Source, key: str, method: str, n: int, aggregate: str)
 
 _shared_evaluations = st.cache_data(show_spinner=False, max_entries=2000)(_evaluations)
 _own_evaluations = st.cache_data(show_spinner=False, max_entries=200, scope="session")(_evaluations)
+
+
+def precise(source: Source, method: str, n: int, aggregate: str) -> "Sequence[Precision]":
+    """Confidence intervals and FPR, one per OOD set."""
+    from idecode_core.evaluation.methods import draws
+
+    cached = _shared_precise if source.shared else _own_precise
+    return cached(source, source.key, method, draws(method, n), aggregate)
+
+
+def _precise(_source: Source, key: str, method: str, n: int, aggregate: str) -> "Sequence[Precision]":
+    from idecode_core.evaluation.precision import precisions
+
+    return precisions(_source.calibration, _source.id_set, _source.ood_sets, n, aggregate, method)
+
+
+_shared_precise = st.cache_data(show_spinner=False, max_entries=2000)(_precise)
+_own_precise = st.cache_data(show_spinner=False, max_entries=200, scope="session")(_precise)
+
+
+def point_of(
+    source: Source, ood_set: "ScoreSet", n: int, epsilon: float, aggregate: str
+) -> "OperatingPoint | None":
+    """How many are flagged at epsilon; None without a calibration."""
+    from idecode_core.evaluation.operating import operating_point
+
+    if source.calibration is None:
+        return None
+    return operating_point(source.calibration, source.id_set, ood_set, n, epsilon, aggregate)
+
+
+def on_set(source: Source, name: str, n: int, epsilon: float, aggregate: str) -> "DetectorOnSet | None":
+    """A detector's stored scores on the OOD set of this name; None where it has none of it."""
+    return _on_set(source, source.key, name, n, epsilon, aggregate)
+
+
+@st.cache_data(show_spinner=False, max_entries=1000)
+def _on_set(
+    _source: Source, key: str, name: str, n: int, epsilon: float, aggregate: str
+) -> "DetectorOnSet | None":
+    from idecode_core.evaluation.detectors import detector_on_set
+
+    ood_set = next((one for one in _source.ood_sets if one.name == name), None)
+    if ood_set is None or _source.calibration is None:
+        return None
+    n = min(n, _source.n_max)
+    return detector_on_set(_source.name, _source.calibration, _source.id_set, ood_set, n, epsilon, aggregate)
 
 
 def curves(source: Source, n: int, aggregate: str) -> "Sequence[NamedCurve]":

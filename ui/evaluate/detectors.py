@@ -1,0 +1,97 @@
+"""Any number of detectors over each other on one OOD set: ROC curves and one table, from stored scores."""
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ui.evaluate.source import Source, on_set, other_source
+from ui.frame.cache import get_configs
+from ui.frame.export import download_row
+from ui.frame.look import chart
+from ui.frame.messages import escape
+from ui.frame.settings import Settings, in_order
+
+if TYPE_CHECKING:
+    from idecode_core.evaluation.detectors import DetectorOnSet
+
+KEY = "ev_detectors"
+
+
+def choose(settings: Settings) -> list[str]:
+    """Names of the detectors to lay over the one of the sidebar; at first those that know the same dataset."""
+    configs = get_configs()
+    others = [name for name in in_order(configs) if name != settings.detector]
+    dataset = configs[settings.detector].dataset
+    alike = [name for name in others if dataset and configs[name].dataset == dataset]
+    if st.session_state.get("ev_detectors_beside", settings.detector) != settings.detector:
+        st.session_state[KEY] = alike  # another detector in the sidebar: begin again
+    st.session_state["ev_detectors_beside"] = settings.detector
+    if KEY in st.session_state:
+        st.session_state[KEY] = [name for name in st.session_state[KEY] if name in others]
+    return st.multiselect(
+        f"Beside {settings.detector}", others, alike, key=KEY, bind="query-params",
+        help="Any number of detectors that have stored scores of this OOD set.",
+    )  # fmt: skip
+
+
+def detectors_view(source: Source, selected: str, n: int, settings: Settings) -> None:
+    """The figure, the table and the files of the chosen detectors."""
+    from idecode_core.plots.evaluation import detector_curves
+
+    chosen = choose(settings)
+    name = next(one.name for one in source.ood_sets if one.label == selected)
+    sources = {settings.detector: source} | {
+        other: found for other in chosen if (found := other_source(get_configs()[other])) is not None
+    }
+    rows: dict[str, DetectorOnSet] = {}
+    for folder, one in sources.items():
+        if (row := on_set(one, name, n, settings.epsilon, settings.aggregate)) is not None:
+            rows[folder] = row
+    figure = detector_curves(
+        [row.curve for row in rows.values()],
+        [row.point.on_roc for row in rows.values()],
+        settings.epsilon,
+    )
+    chart(figure, key="ev_detectors_roc", alt=f"ROC curves of {len(rows)} detectors on {selected}")
+    caption = (
+        f"Each line is one detector against {selected}; the closer it hugs the upper left corner, the better. The diamonds are where "
+        f"epsilon = {settings.epsilon:g} puts them: at the height of its false alarms, further left where it catches more."
+    )
+    st.caption(caption)
+    if missing := [other for other in chosen if other not in rows]:
+        st.caption(f"No scores of {escape(selected)} are stored with {escape(', '.join(missing))}.")
+    st.dataframe([line(row) for row in rows.values()], hide_index=True, key="ev_detectors_table")
+    st.caption(
+        "Percent. The interval is about the number of test points (95%, DeLong). Caught and false alarms: flagged at epsilon, of "
+        "what does not belong and of what does."
+    )
+    shown, folders = list(rows.values()), {folder: row.n for folder, row in rows.items()}
+    download(shown, folders, name, settings.aggregate, figure, caption)
+
+
+def download(
+    rows: "list[DetectorOnSet]", folders: dict[str, int], name: str, aggregate: str, figure: Any, caption: str
+) -> None:
+    from idecode_core.report.evaluations_of_detectors import detectors_notebook, detectors_report
+
+    download_row(
+        "detectors",
+        report=lambda: detectors_report(rows, aggregate, figure, caption),
+        notebook=lambda: detectors_notebook(rows, folders, name, aggregate),
+        key="ev_detectors_export",
+    )
+
+
+def line(row: "DetectorOnSet") -> dict[str, str]:
+    low, high = row.interval
+    return {
+        "Detector": row.detector,
+        "Belongs": row.id_label,
+        "n": str(row.n),
+        "AUROC": f"{100 * row.auroc.mean:.1f}",
+        "95% interval": f"{100 * low:.1f} to {100 * high:.1f}",
+        "TNR at 90% TPR": f"{100 * row.tnr.mean:.1f}",
+        "FPR at 95% TPR": f"{100 * row.fpr.mean:.1f}",
+        f"Caught at {row.point.epsilon:g}": f"{100 * row.point.ood_share:.1f}",
+        f"False alarms at {row.point.epsilon:g}": f"{100 * row.point.id_share:.2f}",
+    }
