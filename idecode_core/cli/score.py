@@ -120,7 +120,7 @@ def _engine(workers: int | None, address: str | None, device: str | None) -> Eng
         raise SettingError(
             'Several workers need Ray: pip install "idecode-studio[scale]". Leave --workers out for one process.'
         )
-    alone = workers == 1 or device is not None or not has_ray
+    alone = workers == 1 or not has_ray
     if alone and not address:
 
         def here(out: Path, job: "Job", progress: Callable[[int], None]) -> int:
@@ -135,7 +135,7 @@ def _engine(workers: int | None, address: str | None, device: str | None) -> Eng
         from idecode_core.scale.run import open_parts
 
         return score_on_ray(
-            out, job, open_parts(out, job), workers=workers, address=address, progress=progress
+            out, job, open_parts(out, job), workers=workers, address=address, device=device, progress=progress
         )
 
     return on_ray

@@ -54,6 +54,7 @@ def score_on_ray(
     *,
     workers: int | None,
     address: str | None,
+    device: str | None,
     progress: Progress,
 ) -> int:
     """All parts by Ray's workers; the number of files scored. `folder` and the files must be visible to every machine."""
@@ -74,9 +75,9 @@ def score_on_ray(
             **local,
         )
     try:
-        logging.getLogger("engine.data").setLevel(logging.ERROR)  # the command has a progress bar of its own
+        logging.getLogger("ray.data").setLevel(logging.ERROR)  # the command has a progress bar of its own
         engine.data.DataContext.get_current().enable_progress_bars = False
-        gpus = int(engine.cluster_resources().get("GPU", 0))
+        gpus = 0 if device == "cpu" else int(engine.cluster_resources().get("GPU", 0))
         cpus = int(engine.cluster_resources().get("CPU", 1))
         count = min(workers or gpus or cpus, len(rows))
         where = str(folder.resolve())
@@ -84,11 +85,13 @@ def score_on_ray(
         if gpus:
             readers = max(1, min(cpus - 1, 4 * count))
             data = data.map(
-                ReadActor, fn_constructor_args=(where, job), compute=engine.data.ActorPoolStrategy(size=readers)
+                ReadActor,
+                fn_constructor_args=(where, job),
+                compute=engine.data.ActorPoolStrategy(size=readers),
             )
         data = data.map(
             ScoreActor,
-            fn_constructor_args=(where, job, "cuda" if gpus else "cpu"),
+            fn_constructor_args=(where, job, device or ("cuda" if gpus else "cpu")),
             compute=engine.data.ActorPoolStrategy(size=count),
             num_gpus=1 if gpus else 0,
             num_cpus=0 if gpus else 1,

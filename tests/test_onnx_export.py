@@ -1,0 +1,73 @@
+"""`idecode export --onnx`: ONNX Runtime gives the p-values that the library gives."""
+
+import json
+
+import numpy as np
+import onnxruntime
+import pytest
+from small import random_images, small_scorer
+from test_audio_scoring import make_scorer, sounds
+
+from idecode_core.cli.app import main
+from idecode_core.conformal import p_values
+from idecode_core.detector import Detector
+from idecode_core.draws import content_key
+from idecode_core.errors import SettingError
+from idecode_core.export.onnx import export_onnx
+from idecode_core.folder.detector import save_detector
+from idecode_core.image.features import Preprocessing
+from idecode_core.transforms import Projective, SharpRotations, SmallAffine, build_transforms
+
+N = 4
+SCORERS = {
+    "rotations, familiarity": lambda: small_scorer(
+        SharpRotations(per_draw="all"), "cross_entropy_and_familiarity"
+    ),
+    "projective, pairs": lambda: small_scorer(Projective(), "log_parameter_error", outputs=8, pair=True),
+    "invariance": lambda: small_scorer(SmallAffine(), "label_cross_entropy", outputs=5),
+}
+
+
+def from_onnx(folder, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Score vectors and p-values by what lies in an exported folder, ONNX Runtime and NumPy."""
+    settings = json.loads((folder / "onnx.json").read_text())
+    session = onnxruntime.InferenceSession(folder / "model.onnx")
+    preprocess = Preprocessing(**settings["scorer"]["preprocessing"])
+    x = np.stack([preprocess(image) for image in images]).transpose(0, 3, 1, 2).astype(np.float32) / 255
+    parameters = (
+        build_transforms(settings["scorer"]["transforms"])
+        .sample(np.stack([content_key(image, 0) for image in images]), N)
+        .numpy()
+    )
+    (scores,) = session.run(None, {"x": x, "parameters": parameters})  # (batch, N * variants)
+    vectors = scores.reshape(len(images), N, settings["variants"]).mean(axis=2)
+    calibration = np.load(folder / "calibration.npz")["score_vectors"][:, :N]
+    return vectors, p_values(calibration.sum(axis=1), vectors.astype(np.float64).sum(axis=1))
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_onnx_runtime_gives_the_same_p_values(name, tmp_path, capsys):
+    detector = Detector.calibrate(name, SCORERS[name](), random_images(40), n_max=N)
+    save_detector(detector, tmp_path / "tiny")
+    for expected_status in (0, 2):  # a folder is never replaced
+        with pytest.raises(SystemExit) as ended:
+            main(["export", "--onnx", "-d", str(tmp_path / "tiny"), "--out", str(tmp_path / "onnx")])
+        assert (ended.value.code or 0) == expected_status
+    out, err = capsys.readouterr()
+    assert "model.onnx, calibration.npz with k = 40" in out
+    assert "choose another for --out" in err
+    names = sorted(path.name for path in (tmp_path / "onnx").iterdir())
+    assert names == ["calibration.npz", "model.onnx", "onnx.json"]
+    for count in (1, 6):  # neither the batch nor the number of draws is fixed
+        images = random_images(count, seed=3)
+        expected = detector.detect(images, n=N, epsilon=0.1)
+        vectors, p = from_onnx(tmp_path / "onnx", images)
+        np.testing.assert_allclose(vectors, expected.score_vectors, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(p, expected.p_values)
+
+
+def test_what_cannot_be_exported_is_said(tmp_path):
+    noises = Detector.calibrate("noises", make_scorer(), sounds((1.0, 1.0, 1.0)), n_max=2)
+    with pytest.raises(SettingError, match="sounds cannot be exported yet"):
+        export_onnx(noises, tmp_path / "onnx")
+    assert not (tmp_path / "onnx").exists()
