@@ -231,7 +231,7 @@ def test_the_band_is_the_exact_law():
 def test_dots_of_a_finite_test_set_are_held_against_a_band_that_has_its_noise():
     band = rates_figure().data[0]
     half = len(band.x) // 2
-    assert "test set of 200" in band.name
+    assert "200 test inputs" in band.name
     for i in (30, 75):
         low, high = observed_band(100, band.x[i], 200, level=0.99)
         assert (band.y[i], band.y[2 * half - 1 - i]) == pytest.approx((high, low))

@@ -26,6 +26,7 @@ GREY = faded(CALIBRATION, 0.8)
 DETECTORS = (OOD, ID, *OTHERS[:3])
 """Colours of several detectors in one figure; from the sixth on they come again, with dashes."""
 NAMES_FROM, NAMES_STEP = 0.5, 0.068  # of the plot's height: one line of text
+REACH_FROM, REACH_STEP = 0.84, 0.09  # where the lines to the names begin
 
 
 def roc_curves(
@@ -131,14 +132,16 @@ def _names_of_curves(curves: Sequence[tuple[NamedCurve, str]]) -> list[dict[str,
     All ROC curves end in the same corner, so a name at the end would belong to all of them.
     """
     best_first = sorted(curves, key=lambda item: -item[0].auroc)
-    step = min(NAMES_STEP, NAMES_FROM / max(len(best_first), 1))
+    count = max(len(best_first), 1)
+    step, reach = min(NAMES_STEP, NAMES_FROM / count), min(REACH_STEP, (REACH_FROM - 0.3) / count)
     named = []
     for i, (curve, colour) in enumerate(best_first):
-        crossing = int(np.argmin(np.abs(curve.false_positive_rate + curve.true_positive_rate - 1)))
+        # Each line is reached at a height of its own, where the eye can follow one leader at a time.
+        at = int(np.argmin(np.abs(curve.true_positive_rate - (REACH_FROM - i * reach))))
         named.append(
             {
-                "x": float(curve.false_positive_rate[crossing]),
-                "y": float(curve.true_positive_rate[crossing]),
+                "x": float(curve.false_positive_rate[at]),
+                "y": float(curve.true_positive_rate[at]),
                 "ax": 0.53,
                 "ay": NAMES_FROM - (i + 0.5) * step,
                 "xref": "x",
@@ -149,8 +152,9 @@ def _names_of_curves(curves: Sequence[tuple[NamedCurve, str]]) -> list[dict[str,
                 "text": f"{curve.label} {100 * curve.auroc:.1f}",
                 "font": {"color": colour if colour != GREY else TEXT, "size": 13},
                 "showarrow": True,
-                "arrowhead": 0,
-                "arrowwidth": 0.7,
+                "arrowhead": 6,  # a dot on the curve
+                "arrowsize": 1.2,
+                "arrowwidth": 1,
                 "arrowcolor": colour,
             }
         )

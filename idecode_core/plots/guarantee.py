@@ -77,10 +77,10 @@ def _rates(
     if observed:
         points = observed[0].total
         low, high = predictive_bands(k, tuple(grid.tolist()), points)
-        name = f"{PREDICTED:.0%} of all pairs of calibration set and test set of {points:,}"
+        name = f"chance, {PREDICTED:.0%} of cases with {points:,} test inputs"
     else:
         low, high = law_bands(k, grid, LEVEL)
-        name = f"true rate of {LEVEL:.0%} of all calibration sets"
+        name = f"true rate, {LEVEL:.0%} of calibration sets"
     figure = go.Figure(band(grid, shown(grid, low), shown(grid, high), faded(CALIBRATION, 0.25), name=name))
     ends = [0, top * 1.04]
     figure.add_trace(
@@ -88,7 +88,7 @@ def _rates(
             x=ends,
             y=shown(ends, ends),
             mode="lines",
-            name="the bound: rate = epsilon",
+            name="the bound, epsilon",
             line={"color": THRESHOLD, "width": 2},
             hovertemplate="the bound: epsilon = %{x:.3f}<extra></extra>",
         )
@@ -104,14 +104,14 @@ def _rates(
                 median=median,
                 q3=q3,
                 upperfence=upper,
-                name="resampled calibration sets",
+                name="resampled sets",
                 width=step * 0.42,
                 fillcolor=faded(CALIBRATION, 0.35),
                 line={"color": CALIBRATION, "width": 1.3},
             )
         )
     if observed:
-        dots = _dots(observed, "observed on iD test data, 95% interval", {"color": ID, "size": 8})
+        dots = _dots(observed, "observed, 95% interval", {"color": ID, "size": 8})
         dots.y = shown([o.epsilon for o in observed], [o.rate for o in observed])
         if minus:
             dots.x = [o.epsilon + step * 0.3 for o in observed]  # beside the box
@@ -129,7 +129,7 @@ def _rates(
     }
     if epsilon is not None and epsilon <= top * 1.04:
         layout["shapes"] = [threshold_line(x=epsilon, dash="dot", width=1.5)]
-    title = "false detection rate minus epsilon, percentage points" if minus else "false detection rate"
+    title = "rate minus epsilon, % points" if minus else "false detection rate"
     return finish(figure, "false alarms allowed, epsilon", title, height, layout)
 
 
