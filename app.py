@@ -5,19 +5,20 @@ import streamlit as st
 from ui.frame.cache import spare_collections
 from ui.frame.catalogue import pages
 from ui.frame.links import enter
-from ui.frame.look import LOGO
+from ui.frame.look import ICON, LOGO, frame_style
 from ui.frame.messages import guard
 from ui.frame.settings import page_complete, show_device
 
 st.set_page_config(
     page_title="iDECODe Studio",
-    page_icon=":material/troubleshoot:",
+    page_icon=ICON,
     layout="wide",
     menu_items={
         "About": "**iDECODe Studio**: out-of-distribution detection with a guarantee (Kaur et al., AAAI 2022)."
     },
 )
 st.logo(LOGO, size="large")
+frame_style()
 sections: dict[str, list[st.Page]] = {}
 for entry in pages():
     page = st.Page(

@@ -7,10 +7,21 @@ import streamlit as st
 
 from idecode_core.plots import breaking as plots
 from idecode_core.simulate import SWITCHES, Comparison, Run, break_it
+from idecode_core.simulate.breaking import PREDICTIONS, what_happened
+from idecode_core.simulate.world import DIMENSIONS
 from ui.frame.look import show
 from ui.frame.messages import guard
 from ui.frame.settings import enter_by_app
-from ui.learn.teaching import LINKED, ask_the_class, export_row, percent, seed_control, verdict
+from ui.learn.teaching import (
+    LINKED,
+    ask_the_class,
+    class_plan,
+    export_row,
+    percent,
+    seed_control,
+    title,
+    verdict,
+)
 
 if TYPE_CHECKING:
     from idecode_core.report import Export
@@ -62,7 +73,7 @@ def export(comparison: Comparison, switch: str, seed: int, epsilon: float) -> "E
     return break_it_export(comparison, arguments, seed=seed, epsilon=epsilon)
 
 
-def show_run(run: Run, name: str, epsilon: float, top: float, rate_top: float) -> None:
+def show_run(run: Run, name: str, right: str, epsilon: float, top: float, rate_top: float) -> None:
     """One column: two numbers and two figures."""
     rate, found = run.mean_false_detection_rate(epsilon), run.mean_detection_rate(epsilon)
     colour = "orange" if rate > epsilon + 0.005 else "blue"
@@ -72,7 +83,7 @@ def show_run(run: Run, name: str, epsilon: float, top: float, rate_top: float) -
     show(
         plots.uniformity(run.p_values, epsilon=epsilon, top=top),
         key=f"{name}-uniformity",
-        look_for="p-values of iD points: flat at the dashed line is right.",
+        look_for=f"p-values of iD points. {right}",
     )
     show(
         plots.rate_curve(run.epsilons, run.false_detection_rates, epsilon=epsilon, top=rate_top),
@@ -104,9 +115,43 @@ def headline(comparison: Comparison, epsilon: float) -> None:
         )
 
 
+def show_result(comparison: Comparison, epsilon: float) -> None:
+    """What broke, both runs side by side, and why."""
+    runs = {"Intact": comparison.intact, "Broken": comparison.broken}
+    tallest = max(plots.density(run.p_values).max() for run in runs.values())
+    highest = max(np.quantile(run.false_detection_rates, 0.95, axis=0).max() for run in runs.values())
+    headline(comparison, epsilon)
+    for column, (name, run) in zip(st.columns(2), runs.items(), strict=True):
+        with column:
+            show_run(
+                run,
+                name,
+                comparison.switch.right,
+                epsilon,
+                top=1.1 * tallest,
+                rate_top=max(0.55, 1.05 * highest),
+            )
+    st.markdown(f"**Why.** {comparison.why}")
+    tests = comparison.intact.p_values.shape[1]
+    st.caption(
+        f"A toy detector in {DIMENSIONS} dimensions: each of {REPEATS} repeats trains its own model, draws its own "
+        f"{comparison.k} calibration points and judges {tests} iD and {tests} OOD points."
+    )
+
+
+def predicted(switch: str) -> str | None:
+    """The visitor's vote on this switch; None before it. The figures wait for it."""
+    return st.segmented_control(
+        f"**Before you look: {SWITCHES[switch].title}.** How many false alarms, beside the intact run?",
+        PREDICTIONS,
+        key=f"vote_{switch}",
+        persist_state="session",
+    )
+
+
 with guard():
     enter_by_app()
-    st.title("Break it")
+    title("Break it")
     left, right = st.columns([1, 2.9], gap="medium")
     with left:
         switch = st.radio(
@@ -120,26 +165,28 @@ with guard():
         k = st.slider("Calibration points, k", 50, 400, 100, 50, key="break_k", **LINKED)
         n = st.slider("Transforms, n", 1, 20, 5, key="break_n", **LINKED)
         seed = seed_control("break_seed")
-    comparison = simulate(switch, k, n, seed)
-    tests = comparison.intact.p_values.shape[1]
-    runs = {"Intact": comparison.intact, "Broken": comparison.broken}
-    tallest = max(plots.density(run.p_values).max() for run in runs.values())
-    highest = max(np.quantile(run.false_detection_rates, 0.95, axis=0).max() for run in runs.values())
+        predict_first = st.toggle(
+            "Predict first",
+            True,
+            key="break_predict",
+            **LINKED,
+            help="The figures wait for a vote on each switch.",
+        )
     with right:
-        headline(comparison, epsilon)
-        for column, (name, run) in zip(st.columns(2), runs.items(), strict=True):
-            with column:
-                show_run(run, name, epsilon, top=1.1 * tallest, rate_top=max(0.55, 1.05 * highest))
-        st.markdown(f"**Why.** {comparison.why}")
-        st.caption(
-            f"A toy detector in 60 dimensions: each of {REPEATS} repeats trains its own model, draws its own {k} "
-            f"calibration points and judges {tests} iD and {tests} OOD points."
-        )
-        ask_the_class(
-            (
-                "Before you look: will there be more false alarms or fewer? Raise hands.",
-                "Six of the seven bring more. One brings fewer, and is just as bad.",
-            ),
-            QUESTIONS[switch],
-        )
-        export_row("break-it", lambda: export(comparison, switch, seed, epsilon))
+        vote = predicted(switch) if predict_first else None
+        if predict_first and vote is None:
+            st.info(
+                "Raise hands, choose what most of you expect, and the figures appear.",
+                icon=":material/how_to_vote:",
+            )
+        else:
+            comparison = simulate(switch, k, n, seed)
+            if vote:
+                truth = what_happened(comparison, epsilon)
+                st.markdown(
+                    f"You said: {vote.lower()}. {'That is right.' if vote == truth else f'It is: {truth.lower()}.'}"
+                )
+            show_result(comparison, epsilon)
+            ask_the_class(QUESTIONS[switch])
+            export_row("break-it", lambda: export(comparison, switch, seed, epsilon))
+        class_plan()

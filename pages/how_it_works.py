@@ -10,7 +10,7 @@ from ui.learn.arrow_lesson import Lesson, export_of
 from ui.learn.arrow_model import step_4_model, step_5_draws, step_6_algorithm
 from ui.learn.arrow_ranks import step_1_rank, step_2_p_value, step_3_threshold
 from ui.learn.playground import playground
-from ui.learn.teaching import LINKED, class_plan, export_row, seed_control
+from ui.learn.teaching import LINKED, class_plan, export_row, seed_control, title
 
 STEPS = {
     "1 Rank": step_1_rank,
@@ -60,7 +60,7 @@ def next_step() -> None:
 
 with guard():
     enter_by_app()
-    st.title("How it works")
+    title("How it works")
     with st.container(horizontal=True, vertical_alignment="center"):
         step = st.segmented_control(
             "Step", NAMES, default=NAMES[0], required=True, key="step", **LINKED, label_visibility="collapsed", wrap=True,

@@ -6,13 +6,13 @@ from ui.frame.messages import guard
 from ui.frame.settings import enter_by_app
 from ui.learn.batch_lesson import batch_lesson
 from ui.learn.stream_lesson import stream_lesson
-from ui.learn.teaching import LINKED
+from ui.learn.teaching import LINKED, class_plan, title
 
 VIEWS = {"A batch of many": batch_lesson, "A stream that changes": stream_lesson}
 
 with guard():
     enter_by_app()
-    st.title("Many and streams")
+    title("Many and streams")
     view = st.segmented_control(
         "View",
         list(VIEWS),
@@ -23,3 +23,4 @@ with guard():
         label_visibility="collapsed",
     )
     VIEWS[view]()
+    class_plan()

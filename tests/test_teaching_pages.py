@@ -2,6 +2,8 @@
 
 import json
 import re
+import zlib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,11 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from idecode_core.plots.breaking import density
 from idecode_core.simulate import SWITCHES, break_it, changing_stream, mixed_batch
 from idecode_core.simulate.arrows import algorithm_1, draw_friends
+from idecode_core.simulate.world import sample_points
+from ui.learn.teaching import PLAN, PlanRow
 
 PAGES = Path(__file__).parent.parent / "pages"
 PATIENCE = 240
@@ -175,7 +180,7 @@ def test_a_newcomer_beyond_the_end_of_a_shorter_line_is_moved_to_it() -> None:
 
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_each_switch_shows_what_it_breaks_beside_the_intact_run_and_says_why(switch: str) -> None:
-    at = open_page("break_it")
+    at = open_page("break_it", break_predict="false")
     at.radio(key="break_switch").set_value(switch).run()
     assert not at.exception
     intact, _, broken, _ = charts(at)
@@ -199,7 +204,7 @@ def _numbers(values: Any) -> Any:
 
 
 def test_naive_fisher_with_one_draw_breaks_nothing() -> None:
-    at = open_page("break_it", break_n="1")
+    at = open_page("break_it", break_n="1", break_predict="false")
     at.radio(key="break_switch").set_value("naive_fisher").run()
     assert "Nothing to see" in verdict(at)
 
@@ -246,3 +251,98 @@ def test_the_same_link_shows_the_same_simulation() -> None:
     one, same = (open_page("many_and_streams", batch_seed="7", batch_k="500") for _ in range(2))
     assert charts(one) == charts(same)
     assert charts(one) != charts(open_page("many_and_streams", batch_seed="8", batch_k="500"))
+
+
+@pytest.mark.parametrize("switch", ["shared_draw", "contaminated_calibration"])
+def test_the_figures_of_a_switch_wait_for_a_vote_and_the_vote_is_answered(switch: str) -> None:
+    at = open_page("break_it", break_switch=SWITCHES[switch].title)
+    assert charts(at) == []
+    assert "Before you look" in at.button_group(key=f"vote_{switch}").label
+    result = break_it(switch, k=100, n=5, repeats=200, generator=np.random.default_rng(0))
+    rates = [run.mean_false_detection_rate(0.05) for run in (result.intact, result.broken)]
+    truth, lie = ("More", "Fewer") if rates[1] > rates[0] else ("Fewer", "More")
+    at.button_group(key=f"vote_{switch}").set_value(truth).run()
+    assert len(charts(at)) == 4
+    assert f"You said: {truth.lower()}. That is right." in words(at)
+    at.button_group(key=f"vote_{switch}").set_value(lie).run()
+    assert f"It is: {truth.lower()}." in words(at)
+    other = "naive_fisher"
+    at.radio(key="break_switch").set_value(other).run()
+    assert charts(at) == []  # each switch has a vote of its own
+
+
+def test_under_ties_the_sentence_agrees_with_the_histogram() -> None:
+    run = break_it("strict_ties", k=100, n=5, repeats=200, generator=np.random.default_rng(0)).intact
+    assert np.abs(density(run.p_values) - 1).max() > 1  # bars stand apart: flat would be a lie
+    for p in np.linspace(
+        0.01, 1, 100
+    ):  # and what the sentence says instead; 20,000 p-values that tie in each repeat
+        assert np.mean(run.p_values <= p) <= p + 0.01
+    at = open_page("break_it", break_switch=SWITCHES["strict_ties"].title, break_predict="false")
+    captions = [caption.value for caption in at.caption if caption.value.startswith("p-values of iD points")]
+    assert len(captions) == 2
+    for caption in captions:
+        assert "Flat" not in caption
+        assert "no more than a share p" in caption
+    at.radio(key="break_switch").set_value("shared_draw").run()
+    assert "Flat at the dashed line is right" in words(at)
+
+
+def test_the_caption_of_break_it_knows_the_world_it_speaks_of() -> None:
+    at = open_page("break_it", break_predict="false")
+    points = sample_points(2, generator=np.random.default_rng(0))
+    assert f"A toy detector in {points.shape[1]} dimensions" in words(at)
+
+
+def test_only_the_line_that_asks_the_model_is_said_to_need_it() -> None:
+    at = open_page("how_it_works", step="6 Algorithm")
+    question = "Which lines need the model"
+    assert question in words(at)
+    assert "Only line 3" not in words(at)  # behind the button
+    reveal(at, question)
+    assert "Only line 3 asks M" in words(at)
+
+
+def reveal(at: AppTest, question: str) -> None:
+    """Press the button that stands under a question."""
+    asked = next(element.value for element in at.markdown if question in element.value)
+    at.button(key=f"reveal-{zlib.crc32(asked.strip('*').encode()):08x}").click().run()
+
+
+@pytest.mark.parametrize(
+    ("page", "query"), [("how_it_works", {"step": s}) for s in STEPS] + [("many_and_streams", {})]
+)
+def test_every_question_has_a_button_of_its_own_that_reveals_and_hides_the_answer(page, query) -> None:
+    at = open_page(page, **query)
+    buttons = [button.key for button in at.button if str(button.key).startswith("reveal-")]
+    assert len(buttons) >= 2
+    before = len(at.caption)
+    at.button(key=buttons[0]).click().run()
+    assert len(at.caption) == before + 1
+    assert [at.button(key=key).label for key in buttons[:2]] == ["Hide", "Reveal"]
+    at.button(key=buttons[0]).click().run()
+    assert len(at.caption) == before
+
+
+@pytest.mark.parametrize("row", [row for row in PLAN if row.page != "inspect"], ids=lambda row: row.label)
+def test_each_row_of_the_plan_names_a_page_and_a_state_that_it_has(row: PlanRow) -> None:
+    at = open_page(row.page, **row.state)
+    for key, value in row.state.items():
+        shown = at.session_state[key]
+        shown = SWITCHES[shown].title if key == "break_switch" else shown
+        assert type(shown)(value) == shown
+
+
+def test_the_plan_fills_forty_five_minutes_without_a_gap() -> None:
+    ends = [tuple(map(int, row.minutes.split(" to "))) for row in PLAN]
+    assert (ends[0][0], ends[-1][1]) == (0, 45)
+    assert all(one[1] == two[0] for one, two in pairwise(ends))
+
+
+def test_the_presenter_view_has_large_type_and_no_sidebar() -> None:
+    plain, large = (open_page("how_it_works", **query) for query in ({}, {"present": "true"}))
+    styles = ["".join(element.proto.body for element in at.get("html")) for at in (plain, large)]
+    assert "stSidebar" not in styles[0]
+    assert re.search(r'"stSidebar".*display: none', styles[1])
+    sizes = [figure[0]["layout"]["font"]["size"] for figure in (charts(plain), charts(large))]
+    assert sizes[1] > 1.3 * sizes[0]

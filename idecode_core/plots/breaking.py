@@ -22,7 +22,7 @@ def density(p_values: ArrayLike) -> FloatArray:
 
 
 def uniformity(p_values: ArrayLike, *, epsilon: float, top: float) -> go.Figure:
-    """p-values of iD test points in twenty bins. Flat at 1 when the guarantee's assumptions hold."""
+    """p-values of iD test points in twenty bins. Flat at 1 when the guarantee's assumptions hold and scores do not tie."""
     figure = go.Figure()
     figure.add_bar(
         x=np.arange(0.025, 1.0, 0.05),

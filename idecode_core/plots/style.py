@@ -1,9 +1,12 @@
 """One visual language for every figure, safe for colour-blind eyes (Okabe-Ito).
 
-Backgrounds are transparent and greys are half-transparent, so that a figure looks right on a light and on a dark page.
+Figures are drawn with the colours below and a transparent background. A page then has them `repainted` in the colours of its
+theme, where lines have a contrast of 3:1 with the page and text of 4.5:1.
 """
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
@@ -19,8 +22,133 @@ GRID = "rgba(128, 128, 128, 0.22)"
 TEXT = "#7B8794"
 """Readable on white and on near-black; Streamlit replaces it with the page's own text colour."""
 FONT = '"Source Sans", "Segoe UI", Helvetica, Arial, sans-serif'
+LARGE = 1.4
+"""How much larger type and figures are for a projector."""
 HEIGHT = 320
 BELOW = 54  # pixels below the x-axis: one line of labels, powers of ten among them, and the title
+
+
+@dataclass(frozen=True)
+class Theme:
+    """What the colours of a figure become on one kind of page."""
+
+    background: str
+    lines: Mapping[str, str]
+    text: Mapping[str, str]
+
+
+LIGHT = Theme(
+    background="#FFFFFF",
+    lines=dict(
+        zip(
+            (ID, OOD, THRESHOLD, CALIBRATION, *OTHERS, TEXT),
+            (ID, OOD, THRESHOLD, CALIBRATION, "#009E73", "#B07D00", "#2C8DC4", "#6F6A00", TEXT),
+            strict=True,
+        )
+    ),
+    text=dict(
+        zip(
+            (ID, OOD, THRESHOLD, CALIBRATION, *OTHERS, TEXT),
+            (ID, "#BF5000", "#A8557F", "#6E6E6E", "#007F5C", "#8A6D00", "#1F78AD", "#6F6A00", "#5B6672"),
+            strict=True,
+        )
+    ),
+)
+DARK = Theme(
+    background="#10161D",
+    lines=dict(
+        zip(
+            (ID, OOD, THRESHOLD, CALIBRATION, *OTHERS, TEXT),
+            (
+                "#56B4E9",
+                "#F08A3C",
+                "#DE97BC",
+                "#A6A6A6",
+                "#2BC79B",
+                "#E6B422",
+                "#B7A6F0",
+                "#F0F08A",
+                "#A9B4C0",
+            ),
+            strict=True,
+        )
+    ),
+    text=dict(
+        zip(
+            (ID, OOD, THRESHOLD, CALIBRATION, *OTHERS, TEXT),
+            (
+                "#5CB8EE",
+                "#F59A52",
+                "#DE97BC",
+                "#B5B5B5",
+                "#2BC79B",
+                "#E6B422",
+                "#B7A6F0",
+                "#F0F08A",
+                "#C3CCD6",
+            ),
+            strict=True,
+        )
+    ),
+)
+FADED = re.compile(r"rgba\((\d+), (\d+), (\d+), ([\d.]+)\)")
+
+
+def repainted(figure: go.Figure, theme: Theme, scale: float = 1.0) -> go.Figure:
+    """A copy of a figure in the colours of a theme; type and height times `scale`. The figure itself stays as it is."""
+    parts = figure.to_dict()
+    parts.pop("frames", None)
+    painted = {name: _painted(part, theme, scale, is_text=False) for name, part in parts.items()}
+    layout = painted["layout"]
+    if scale != 1.0 and layout.get("height"):
+        layout["height"] = round(layout["height"] * scale)
+    return go.Figure(painted["data"], layout, _validate=False)
+
+
+def _painted(value: Any, theme: Theme, scale: float, *, is_text: bool) -> Any:
+    if isinstance(value, str):
+        return _colour(value, theme.text if is_text else theme.lines)
+    if isinstance(value, list | tuple):
+        return [_painted(part, theme, scale, is_text=is_text) for part in value]
+    if not isinstance(value, dict):
+        return value
+    larger = scale != 1.0 and is_text and isinstance(value.get("size"), int | float)
+    painted = {
+        name: part
+        if name == "template"
+        else _painted(part, theme, scale, is_text=is_text or name.endswith("font"))
+        for name, part in value.items()
+    }
+    if larger:
+        painted["size"] = round(value["size"] * scale)
+    return painted
+
+
+def _colour(value: str, colours: Mapping[str, str]) -> str:
+    """The theme's colour for one of the palette, faded or not; any other text as it is."""
+    if value in colours:
+        return colours[value]
+    if found := FADED.fullmatch(value):
+        red, green, blue, opacity = found.groups()
+        plain = f"#{int(red):02X}{int(green):02X}{int(blue):02X}"
+        return faded(colours[plain], float(opacity)) if plain in colours else value
+    return value
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours, from 1 to 21 (WCAG 2.2).
+
+    >>> round(contrast("#FFFFFF", "#000000"), 1)
+    21.0
+    """
+    brighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (brighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    shares = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def faded(colour: str, opacity: float) -> str:

@@ -29,13 +29,11 @@ def break_it_export(
             "figure",
             uniformity,
             {"p_values": p_values, "epsilon": epsilon, "top": top},
-            text=f"## {about}\n\nFlat at the dashed line is right.",
+            text=f"## {about}\n\n{comparison.switch.right}",
             show=True,
         )
         steps.append(bars)
-        figures.append(
-            Figure(take(bars, {"comparison": comparison}), f"{about}. Flat at the dashed line is right.")
-        )
+        figures.append(Figure(take(bars, {"comparison": comparison}), f"{about}. {comparison.switch.right}"))
     report = Report(
         f"Break it: {comparison.switch.title}",
         (

@@ -6,6 +6,7 @@ repeat varies as `FalseDetectionLaw` says, and its mean over repeats is what The
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -66,6 +67,8 @@ class Switch:
     why: str
     broken: Setup
     intact: Setup = field(default_factory=Setup)
+    right: str = "Flat at the dashed line is right."
+    """What a histogram of in-distribution p-values looks like when nothing is broken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +104,22 @@ class Comparison:
     def why(self) -> str:
         """One paragraph on what went wrong."""
         return self.switch.why
+
+
+Prediction = Literal["More", "About as many", "Fewer"]
+PREDICTIONS: tuple[Prediction, ...] = get_args(Prediction)
+SAME = 0.005
+"""Rates that differ by less count as alike."""
+
+
+def what_happened(comparison: Comparison, epsilon: float) -> Prediction:
+    """How many false alarms the broken run has, beside the intact one."""
+    intact, broken = (
+        run.mean_false_detection_rate(epsilon) for run in (comparison.intact, comparison.broken)
+    )
+    if abs(broken - intact) < SAME:
+        return "About as many"
+    return "More" if broken > intact else "Fewer"
 
 
 SWITCHES: dict[str, Switch] = {
@@ -151,6 +170,8 @@ SWITCHES: dict[str, Switch] = {
             "which is safe, or break ties at random (smoothed p-values), which is exact.",
             Setup(rule=strict_tied_rule),
             Setup(rule=tied_rule),
+            "The score is a count, so p-values take few values and bars stand apart. Right is that small p-values are not too many: "
+            "from the left up to any p, no more than a share p. That they are fewer is no fault.",
         ),
         Switch(
             "naive_fisher",

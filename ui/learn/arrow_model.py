@@ -141,7 +141,8 @@ def step_6_algorithm(lesson: Lesson) -> None:
     ask_the_class(
         (
             "Which lines need the model, and which need only numbers?",
-            "Lines 2 to 4 need it. n, F and ε can be changed afterwards without running it again.",
+            "Only line 3 asks M. Turning the arrow, line 2, needs no model, and from line 4 on there are only numbers: n, F and "
+            "ε can be changed afterwards without running it again.",
         ),
         (
             "Friends, newcomer, hat: what are they called in the paper?",

@@ -1,11 +1,16 @@
-"""What the teaching pages share: a seed that can be re-drawn, verdicts, questions for the class."""
+"""What the teaching pages share: a seed that can be re-drawn, verdicts, questions and a plan for the class, the presenter view."""
 
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from idecode_core.simulate.breaking import SWITCHES
+from ui.frame.catalogue import PAGES, link
 from ui.frame.export import download_row
+from ui.frame.look import PRESENT, PRESENTER_STYLE
 
 if TYPE_CHECKING:
     from idecode_core.report import Export
@@ -13,20 +18,85 @@ if TYPE_CHECKING:
 LINKED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
 """For widgets: the value is in the URL under the widget's key, and stays while another step, view or page is shown."""
 
-CLASS_PLAN = """
-| minutes | page | what to do |
-|---|---|---|
-| 0 to 5 | How it works, 1 Rank | Let the class count. Ask for the chance of being the strangest of 20. |
-| 5 to 10 | 2 p-value | Work out one p-value on the board. Which values are possible? |
-| 10 to 17 | 3 Threshold | Move the newcomer until it is flagged. Then ε = 0.05: why is nothing ever flagged? |
-| 17 to 25 | 4 Model, 5 Draws | Check one error by hand. Compare n = 1 with n = 20. |
-| 25 to 28 | 6 Algorithm | Read it aloud, line by line. |
-| 28 to 38 | Break it | Vote first, then look. Three switches: shared draw, OOD in the calibration set, naive Fisher. |
-| 38 to 43 | Many and streams | Two rates that sound alike. Then drag the change of the stream. |
-| 43 to 45 | Inspect | A picture of your own. What does the verdict promise, and what not? |
 
-The seed is in the link: prepare a view at home, send the link, and the class sees the same numbers.
-"""
+@dataclass(frozen=True)
+class PlanRow:
+    """Some minutes of a class: what to do, and the page that shows it, in the state it begins with."""
+
+    minutes: str
+    page: str  # a file of pages/
+    label: str
+    state: Mapping[str, str]
+    todo: str
+
+
+PLAN = (
+    PlanRow(
+        "0 to 5", "how_it_works", "1 Rank", {"step": "1 Rank", "how_lean": "14.0"},
+        "Let the class count. Ask for the chance of being the strangest of 20.",
+    ),
+    PlanRow(
+        "5 to 10", "how_it_works", "2 p-value", {"step": "2 p-value", "how_lean": "14.0"},
+        "Work out one p-value on the board. Which values are possible?",
+    ),
+    PlanRow(
+        "10 to 14", "how_it_works", "3 Threshold", {"step": "3 Threshold", "how_epsilon": "0.1"},
+        "Move the newcomer until it is flagged.",
+    ),
+    PlanRow(
+        "14 to 17", "how_it_works", "ε = 0.05",
+        {"step": "3 Threshold", "how_lean": "60.0", "how_epsilon": "0.05"},
+        "The newcomer lies down. Why is it not flagged?",
+    ),
+    PlanRow("17 to 21", "how_it_works", "4 Model", {"step": "4 Model"}, "Check one error by hand."),
+    PlanRow(
+        "21 to 25", "how_it_works", "5 Draws", {"step": "5 Draws", "how_lean": "20.0"},
+        "Compare n = 1 with n = 20.",
+    ),
+    PlanRow(
+        "25 to 28", "how_it_works", "6 Algorithm", {"step": "6 Algorithm", "how_lean": "20.0"},
+        "Read it aloud, line by line.",
+    ),
+    PlanRow(
+        "28 to 32", "break_it", "A shared draw", {"break_switch": SWITCHES["shared_draw"].title},
+        "Vote first, then look. How much does the rate vary?",
+    ),
+    PlanRow(
+        "32 to 35", "break_it", "OOD in the calibration set", {"break_switch": SWITCHES["contaminated_calibration"].title},
+        "Vote again. The false alarms went down: so what is wrong?",
+    ),
+    PlanRow(
+        "35 to 38", "break_it", "Naive Fisher", {"break_switch": SWITCHES["naive_fisher"].title, "break_n": "20"},
+        "Then set n to 1. What happens, and why?",
+    ),
+    PlanRow(
+        "38 to 41", "many_and_streams", "A batch of many", {"view": "A batch of many"},
+        "Two rates that sound alike: which one does a plain threshold bound?",
+    ),
+    PlanRow(
+        "41 to 43", "many_and_streams", "A stream that changes", {"view": "A stream that changes"},
+        "Drag the change. Who reacts more slowly?",
+    ),
+    PlanRow(
+        "43 to 45", "inspect", "Inspect", {"source": "Files"},
+        "A picture of your own. What does the verdict promise, and what not?",
+    ),
+)  # fmt: skip
+"""Forty-five minutes with the teaching pages."""
+
+
+def title(text: str) -> None:
+    """The page's title, with the switch for a lecture room beside it."""
+    with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
+        st.title(text, width="content")
+        presents = st.toggle(
+            "Present",
+            key=PRESENT,
+            **LINKED,
+            help="For a projector: large type, no sidebar. It is in the link.",
+        )
+    if presents:
+        st.html(PRESENTER_STYLE)
 
 
 def seed_control(key: str, *, default: int = 0, what: str = "Draw again") -> int:
@@ -51,17 +121,49 @@ def _next_seed(key: str) -> None:
 
 
 def class_plan() -> None:
-    """Forty-five minutes with the teaching pages."""
+    """Forty-five minutes with the teaching pages; each row opens its page in the right state."""
     with st.expander("A 45-minute class from these pages", icon=":material/schedule:"):
-        st.markdown(CLASS_PLAN)
+        for row in PLAN:
+            minutes, page, todo = st.columns([0.9, 2.2, 5], vertical_alignment="center")
+            minutes.markdown(row.minutes)
+            with page:
+                link(row.page, row.label, _icon(row.page), dict(row.state))
+            todo.markdown(row.todo)
+        st.caption(
+            "The seed is in the link: prepare a view at home, send the link, and the class sees the same numbers."
+        )
+
+
+def _icon(page: str) -> str:
+    return next(entry.icon for entry in PAGES if entry.name == page)
 
 
 def ask_the_class(*questions: tuple[str, str]) -> None:
-    """Questions to ask, each with the answer one hopes for."""
+    """Questions to ask; the answer one hopes for is behind a button."""
     with st.expander("Ask the class", icon=":material/groups:"):
         for question, answer in questions:
-            st.markdown(f"**{question}**")
-            st.caption(answer)
+            _question(question, answer)
+
+
+@st.fragment
+def _question(question: str, answer: str) -> None:
+    key = f"reveal-{zlib.crc32(question.encode()):08x}"
+    seen = bool(st.session_state.get(f"{key}-seen"))
+    st.markdown(f"**{question}**")
+    st.button(
+        "Hide" if seen else "Reveal",
+        key=key,
+        icon=":material/visibility_off:" if seen else ":material/visibility:",
+        type="tertiary",
+        on_click=_turn,
+        args=(f"{key}-seen",),
+    )
+    if seen:
+        st.caption(answer)
+
+
+def _turn(key: str) -> None:
+    st.session_state[key] = not st.session_state.get(key, False)
 
 
 def export_row(stem: str, export: "Callable[[], Export]") -> None:
