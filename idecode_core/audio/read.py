@@ -124,9 +124,17 @@ def _check_bytes(size: int, name: str) -> None:
         )
 
 
+class Bytes(io.BytesIO):
+    """Bytes as a file. A damaged header can ask for a place before the first byte: an error that the library would print."""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: len(self.getbuffer())}.get(whence, 0)
+        return super().seek(min(max(begin + offset, 0), len(self.getbuffer())))
+
+
 def _decode(data: bytes, name: str) -> Sound:
     try:
-        with soundfile.SoundFile(io.BytesIO(data)) as file:
+        with soundfile.SoundFile(Bytes(data)) as file:
             rate = int(file.samplerate)
             if file.format not in FORMATS:
                 raise InputError(
@@ -150,7 +158,9 @@ def _decode(data: bytes, name: str) -> Sound:
             f"{name}: is cut off: {cut_off:.0%} of the sound that its header declares is missing; expected a complete file. "
             f"Copy or export it again."
         )
-    return _checked(samples.mean(axis=1, dtype=np.float32), rate, name)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused in words
+        mono = samples.mean(axis=1, dtype=np.float32)
+    return _checked(mono, rate, name)
 
 
 def _from_array(array: NDArray[np.generic], sample_rate: int | None, name: str) -> Sound:

@@ -79,7 +79,9 @@ def read_zip(archive: File, extensions: Sequence[str], most_bytes: int | None = 
         ) from None
     with opened:
         members = [
-            member for member in opened.infolist() if not member.is_dir() and not _is_litter(member.filename)
+            member
+            for member in opened.infolist()
+            if not member.filename.endswith("/") and not _is_litter(member.filename)
         ]
         if len(members) > MAX_FILES:
             raise InputError(

@@ -28,7 +28,7 @@ DATASET_BYTES = 2**34
 MOST_JSON_BYTES = 16 * 2**20
 # What NumPy, zipfile and json raise on damaged, cut, locked or hostile files, found by trying.
 DAMAGE = (
-    KeyError,
+    LookupError,
     ValueError,
     TypeError,
     OSError,

@@ -18,6 +18,7 @@ from idecode_core.files.read import read_at_most, regular_size
 
 MAX_PIXELS = 50_000_000
 MIN_SIDE = 8
+STRIP = 256  # rows
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".gif")
 # Only these: PIL also knows formats that start other programs (EPS). JPEG includes MPO, which many phones write.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF")
@@ -110,8 +111,7 @@ def _from_pil(image: Image.Image, name: str) -> Pixels:
         if image.mode.startswith("I") or image.mode == "F":
             return _from_array(np.asarray(image), name)
         if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-            image = image.convert("RGBA")
-            image = Image.alpha_composite(Image.new("RGBA", image.size, (128, 128, 128, 255)), image)
+            return _on_grey(image)
         return np.asarray(image.convert("RGB"))
     except InputError:
         raise
@@ -119,6 +119,17 @@ def _from_pil(image: Image.Image, name: str) -> Pixels:
         raise InputError(
             f"{name}: is damaged or cut off ({error}); expected a complete image. Export or copy it again."
         ) from None
+
+
+def _on_grey(image: Image.Image) -> Pixels:
+    """Transparency laid on mid-grey, a strip after the other: a large picture is not held four times over."""
+    width, height = image.size
+    pixels = np.empty((height, width, 3), np.uint8)
+    for top in range(0, height, STRIP):
+        strip = image.crop((0, top, width, min(top + STRIP, height))).convert("RGBA")
+        grey = Image.new("RGBA", strip.size, (128, 128, 128, 255))
+        pixels[top : top + strip.height] = np.asarray(Image.alpha_composite(grey, strip).convert("RGB"))
+    return pixels
 
 
 def _has_more_frames(image: Image.Image) -> bool:
