@@ -105,12 +105,12 @@ class OwnScorer(ImageScorer):
         if ncm.familiarity and self.model.features is None:
             raise SettingError(
                 f"The base NCM {self.base_ncm} looks at features: name the layer that gives them after its ReLU, such as "
-                'features="avgpool" for a torchvision ResNet; or choose another base NCM, such as label_cross_entropy.'
+                'features="avgpool" for a torchvision ResNet; or choose another base NCM, such as label_logit.'
             )
         if ncm.against == "g" and isinstance(self.transforms, SmallAffine):
             raise SettingError(
                 f"The base NCM {self.base_ncm} asks which g was applied, and small affine warps have no answer to that. Use "
-                "label_cross_entropy, or Rotations() for a network that was trained to tell rotations apart."
+                "label_logit, or Rotations() for a network that was trained to tell rotations apart."
             )
         x = x.to(self.device)
         try:
@@ -153,7 +153,7 @@ class OwnScorer(ImageScorer):
             raise SettingError(
                 f"The base NCM {self.base_ncm} asks the network which g was applied: expected {classes} outputs, one per "
                 f"{'range of rotations' if not target.is_floating_point() else 'parameter'}, got {outputs}. For a classifier "
-                "use label_cross_entropy with SmallAffine()."
+                "use label_logit with SmallAffine()."
             )
 
     def predict_variants(
@@ -258,7 +258,7 @@ def own_scorer(
     *,
     predict_fn: PredictFn | None = None,
     transforms: TransformSet | None = None,
-    base_ncm: str | BaseNCM | Loss = "label_cross_entropy",
+    base_ncm: str | BaseNCM | Loss = "label_logit",
     size: int,
     mean: Sequence[float] = IMAGENET_MEAN,
     std: Sequence[float] = IMAGENET_STD,

@@ -96,7 +96,7 @@ class Detector:
         calibration: Samples,
         predict_fn: "PredictFn | None" = None,
         transforms: "TransformSet | None" = None,
-        base_ncm: "str | BaseNCM | Loss" = "label_cross_entropy",
+        base_ncm: "str | BaseNCM | Loss" = "label_logit",
         size: int,
         mean: Sequence[float] = (0.485, 0.456, 0.406),
         std: Sequence[float] = (0.229, 0.224, 0.225),

@@ -11,8 +11,8 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cosine_similarity, log_softmax, softmax
 from torch.nn.functional import cross_entropy as torch_cross_entropy
-from torch.nn.functional import log_softmax, softmax
 
 LEAST_ERROR = 1e-9
 ERROR, UNFAMILIAR = "how far the answer is off", "how unfamiliar it looks"
@@ -81,6 +81,14 @@ def label_logit(prediction: Tensor, reference: Tensor) -> Tensor:
     return -prediction.gather(2, label).squeeze(2)
 
 
+def feature_change(prediction: Tensor, reference: Tensor) -> Tensor:
+    """1 - cosine of the angle between M(g(x)) and M(x): for a network that gives features, not classes.
+
+    The length of features says how much is seen, and varies with size and contrast; their direction says what.
+    """
+    return 1 - cosine_similarity(prediction, reference[:, None], dim=-1)
+
+
 def familiarity(features: Tensor) -> Tensor:
     """log of the mean activation: how much of what M has learned to look for it finds. (..., d) -> (...).
 
@@ -129,6 +137,8 @@ BASE_NCMS: dict[str, BaseNCM] = {
     "argmax_disagreement": BaseNCM(argmax_disagreement, "x"),
     "soft_disagreement": BaseNCM(soft_disagreement, "x"),
     "label_cross_entropy": BaseNCM(label_cross_entropy, "x"),
+    "label_logit": BaseNCM(label_logit, "x"),
+    "feature_change": BaseNCM(feature_change, "x"),
     "cross_entropy_and_familiarity": BaseNCM(cross_entropy, "g", familiarity=True),
     "label_logit_and_familiarity": BaseNCM(label_logit, "x", familiarity=True),
 }

@@ -70,7 +70,7 @@ def test_a_torchvision_resnet_becomes_a_saved_and_reloaded_detector_with_equal_p
 def test_scores_are_the_base_ncm_of_what_the_network_says_of_normalised_variants():
     network, mean, std = small(), (0.1, 0.2, 0.3), (0.4, 0.5, 0.6)
     detector = around(network, mean=mean, std=std, base_ncm="label_cross_entropy")
-    x = torch.from_numpy(detector.scorer.preprocessing(TEST[0])).permute(2, 0, 1).float() / 255
+    x = torch.from_numpy(detector.scorer.preprocessing(TEST[0]).copy()).permute(2, 0, 1).float() / 255
     drawn = detector.detect(TEST[:1], n=3, epsilon=0.3).parameters[0]
     gx = SmallAffine().apply(x[None], drawn[None])[0]
     with torch.no_grad():
@@ -188,7 +188,7 @@ def test_scikit_learn_classifiers_go_through_predict_fn():
     from sklearn.linear_model import LogisticRegression
 
     rows = CALIBRATION[:, :32, :32].reshape(24, -1) / 255
-    classifier = LogisticRegression(max_iter=50).fit(rows, np.arange(24) % 3)
+    classifier = LogisticRegression(max_iter=500).fit(rows, np.arange(24) % 3)
     detector = around(
         predict_fn=lambda x: classifier.predict_log_proba(x.reshape(len(x), -1)), mean=[0] * 3, std=[1] * 3
     )
@@ -272,6 +272,17 @@ def test_familiarity_looks_at_the_named_layer():
     np.testing.assert_allclose(
         detector.score_vectors(TEST, n=2), pooled.score_vectors(TEST, n=2), rtol=1e-4
     )  # maps are averaged, as the pooling layer does
+
+
+def test_feature_change_is_one_less_the_cosine():
+    network = small()
+    detector = around(network, base_ncm="feature_change")
+    x = torch.from_numpy(detector.scorer.preprocessing(TEST[0]).copy()).permute(2, 0, 1)[None].float() / 255
+    drawn = detector.detect(TEST[:1], n=3, epsilon=0.3).parameters[0]
+    said = [detector.scorer.model(v)[0].detach().numpy() for v in (x, SmallAffine().apply(x, drawn[None])[0])]
+    one, many = said[0][0], said[1]
+    expected = 1 - many @ one / np.linalg.norm(many, axis=1) / np.linalg.norm(one)
+    np.testing.assert_allclose(detector.score_vectors(TEST[:1], n=3)[0], expected, atol=1e-6)
 
 
 def distance(prediction, reference):
