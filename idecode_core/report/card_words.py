@@ -43,6 +43,8 @@ BASE_NCMS = {
     "invariance": "the squared distance between the softmax outputs of x and of g(x) (Eq. 3)",
     "soft_disagreement": "soft disagreement, 1 - M(g(x))·M(x)",
     "label_cross_entropy": "-log of the probability that M gives, on g(x), to the class that it names for x",
+    "label_logit": "minus the logit that M gives, on g(x), to the class that it names for x",
+    "feature_change": "1 - the cosine of the angle between M's features of x and of g(x)",
     "cross_entropy_and_familiarity": (
         "the cross-entropy between M's answer and the transform that was applied, less the log of M's mean activation on "
         "g(x) (docs/familiarity.md)"
