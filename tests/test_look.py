@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import pytest
 
 from idecode_core.plots.histograms import Group, score_histograms
+from idecode_core.plots.ranks import rank_line
 from idecode_core.plots.style import CALIBRATION, DARK, ID, LIGHT, OOD, THRESHOLD, contrast, faded, repainted
 
 CONFIG = tomllib.loads((Path(__file__).parent.parent / ".streamlit" / "config.toml").read_text())["theme"]
@@ -73,3 +74,11 @@ def test_a_repainted_figure_has_the_colours_of_the_theme_and_the_given_one_stays
 def test_faded_colours_keep_their_opacity():
     figure = go.Figure(go.Scatter(x=[1], y=[1], fillcolor=faded(ID, 0.18)))
     assert repainted(figure, DARK).data[0].fillcolor == faded(DARK.lines[ID], 0.18)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_a_label_that_lies_on_points_has_the_colour_of_the_page_behind_it(theme):
+    figure = rank_line([3.0, 7.0, 9.0], 7.0, x_title="score", flagged=True, threshold=8.0)
+    assert figure.data[-1].name == "newcomer"  # drawn last, so its name is above all points
+    labels = repainted(figure, theme).layout.annotations
+    assert [label.bgcolor for label in labels] == [faded(theme.background, 0.75)]

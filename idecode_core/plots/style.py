@@ -24,6 +24,8 @@ TEXT = "#7B8794"
 FONT = '"Source Sans", "Segoe UI", Helvetica, Arial, sans-serif'
 LARGE = 1.4
 """How much larger type and figures are for a projector."""
+VEIL = 0.75
+"""Opacity of the page's colour behind a label."""
 HEIGHT = 320
 BELOW = 54  # pixels below the x-axis: one line of labels, powers of ten among them, and the title
 
@@ -100,6 +102,8 @@ def repainted(figure: go.Figure, theme: Theme, scale: float = 1.0) -> go.Figure:
     parts.pop("frames", None)
     painted = {name: _painted(part, theme, scale, is_text=False) for name, part in parts.items()}
     layout = painted["layout"]
+    for label in layout.get("annotations", ()):
+        label.setdefault("bgcolor", faded(theme.background, VEIL))  # readable where it lies on points
     if scale != 1.0 and layout.get("height"):
         layout["height"] = round(layout["height"] * scale)
     return go.Figure(painted["data"], layout, _validate=False)

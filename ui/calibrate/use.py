@@ -38,7 +38,7 @@ def ask_name(config: FolderSettings) -> tuple[str, str, str]:
         key="cal_belongs",
         max_chars=LONGEST_BELONGS,
         placeholder="In a few words, such as: temples by daylight",
-        help=f"It stands beside every verdict, in place of what {config.folder.name} knows.",
+        help=f"It stands beside every verdict, in place of what {escape(config.folder.name)} knows.",
     ).strip()
     return name, belongs, what_is_missing(name, belongs)
 

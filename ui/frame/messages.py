@@ -20,7 +20,7 @@ def guard() -> Iterator[None]:
     try:
         yield
     except IdecodeError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(escape(str(error)), icon=":material/error:")
         st.stop()
     except Exception:
         log.exception("Unexpected error on a page")
@@ -40,5 +40,8 @@ def refused(messages: list[str]) -> None:
 
 
 def escape(text: str) -> str:
-    """Plain text for Markdown: file names come from strangers."""
+    """Plain text for Markdown: names of files, and what a detector says of itself, come from strangers.
+
+    A picture in Markdown would be fetched by every visitor's browser.
+    """
     return "".join(f"\\{c}" if c in r"\`*_{}[]()<>#+-!|$~:" else c for c in text)

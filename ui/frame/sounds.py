@@ -162,7 +162,7 @@ def enlarge(detector: "Detector", inspected: "Inspected", variants: "Sequence[Va
         key="variant_spectrogram",
         alt=variant.applied,
     )
-    st.caption(f"**Applied** {variant.applied}  \n**Model says** {variant.predicted}")
+    st.caption(f"**Applied** {escape(variant.applied)}  \n**Model says** {escape(variant.predicted)}")
     st.audio(wav_bytes(audible(seen.decibels, features, hidden), features.sample_rate), format="audio/wav")
     st.caption("The masked sound, rebuilt from its spectrogram (Griffin-Lim); what is hidden is silent.")
 
