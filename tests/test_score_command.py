@@ -1,6 +1,7 @@
 """`idecode score`: many files, killed and resumed, by one worker or several: always the same scores, each file once."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -221,6 +222,20 @@ def test_several_workers_without_ray_are_told_what_is_missing(monkeypatch, comma
     assert (status, "idecode-studio[scale]" in err) == (2, True)
     status, text, _ = command(*arguments(tmp_path / "scores"))  # in one process then
     assert (status, "5 parts" in text) == (0, True)
+
+
+def test_where_nobody_watches_a_line_now_and_then_says_how_long_it_takes(monkeypatch, command, tmp_path):
+    monkeypatch.setattr("idecode_core.cli.score.SECONDS_BETWEEN_LINES", 0.0)
+    _, _, err = command(*arguments(tmp_path / "scores", "--workers", 1))
+    assert re.search(rf"{2 * PART} of {FILES + 1} files, [\d,]+ per second, \d+ min left", err)
+
+
+def test_few_files_do_not_wait_for_ray(monkeypatch, command, tmp_path):
+    monkeypatch.setattr(
+        "idecode_core.scale.cluster.score_on_ray", lambda *a, **k: pytest.fail("Ray was started")
+    )
+    status, text, _ = command("score", "pictures", "--out", tmp_path / "scores", "-d", "tiny", "--n", 3)
+    assert (status, "in 1 parts" in text) == (0, True)
 
 
 def test_a_broken_run_file_is_one_sentence(tmp_path, world):

@@ -81,7 +81,7 @@ def score(
     folder = find_detector(detector)
     settings = read_settings(folder)
     check_epsilon(epsilon, settings.k)
-    engine = _engine(workers, address, device)
+    _check_workers(workers, address)
     job = run.open_run(
         source,
         out,
@@ -96,6 +96,7 @@ def score(
     before = run.summary(out).files
     if before:
         complain(f"{out}: {before:,} of {job.files:,} files were scored before; going on with the rest.")
+    engine = _engine(job, workers, address, device)
     start = time.monotonic()
     with _progress(job.files, before) as progress:
         files = engine(out, job, progress)
@@ -111,17 +112,19 @@ def score(
 Engine = Callable[[Path, "Job", Callable[[int], None]], int]
 
 
-def _engine(workers: int | None, address: str | None, device: str | None) -> Engine:
-    """Ray where it is installed and can be of use, else this process."""
+def _check_workers(workers: int | None, address: str | None) -> None:
     if workers is not None and workers < 1:
         raise SettingError(f"Expected at least one worker, got {workers}.")
-    has_ray = find_spec("ray") is not None
-    if (address or (workers or 1) > 1) and not has_ray:
+    if (address or (workers or 1) > 1) and find_spec("ray") is None:
         raise SettingError(
             'Several workers need Ray: pip install "idecode-studio[scale]". Leave --workers out for one process.'
         )
-    alone = workers == 1 or not has_ray
-    if alone and not address:
+
+
+def _engine(job: "Job", workers: int | None, address: str | None, device: str | None) -> Engine:
+    """Ray where it is installed and of use, else this process: starting Ray takes longer than a part of small files."""
+    one_part = workers is None and job.files <= job.part_size
+    if not address and (workers == 1 or one_part or find_spec("ray") is None):
 
         def here(out: Path, job: "Job", progress: Callable[[int], None]) -> int:
             from idecode_core.scale.run import open_parts, score_alone

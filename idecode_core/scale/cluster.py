@@ -83,7 +83,7 @@ def score_on_ray(
         where = str(folder.resolve())
         data = engine.data.from_items(rows, override_num_blocks=len(rows))
         if gpus:
-            readers = max(1, min(cpus - 1, 4 * count))
+            readers = max(1, cpus - 1)  # decoding photographs takes far more cores than GPUs (docs/scale.md)
             data = data.map(
                 ReadActor,
                 fn_constructor_args=(where, job),
