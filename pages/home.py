@@ -7,7 +7,7 @@ from ui.frame.catalogue import pages
 from ui.frame.look import style
 from ui.frame.messages import guard
 from ui.frame.settings import in_order, sidebar
-from ui.home.cards import detector_card, headline, show_facts, way_in
+from ui.home.cards import detector_card, headline, show_broken, show_facts, way_in
 
 CARDS_PER_ROW = 4
 
@@ -40,6 +40,7 @@ with guard():
         ):
             with column:
                 cards.append((detector_card(config), config))
+    show_broken()
     # Everything above paints at once; what follows needs the model.
     with example:
         from ui.home.example import live_example

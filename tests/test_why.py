@@ -179,7 +179,7 @@ def test_a_weak_detector_is_called_weak_and_an_unknown_one_unknown() -> None:
     weak = [Caught("a", 0.1), Caught("b", 0.3), Caught("c", 0.5)]
     strong = [Caught("a", 0.9), Caught("b", 1.0), Caught("c", 1.0)]
     assert is_weak(weak)
-    assert power_sentence(weak, 0.05).startswith("Weak: ")
+    assert power_sentence(weak, 0.05).startswith("Weak at epsilon = 0.05: ")
     assert "30 % of what does not belong" in power_sentence(weak, 0.05)
     assert not is_weak(strong)
     assert "eak" not in power_sentence(strong, 0.05)

@@ -69,7 +69,7 @@ def power_sentence(caught: Sequence[Caught], epsilon: float) -> str:
     """What to expect of a detector beside its verdict; a weak one is called weak.
 
     >>> power_sentence([Caught("noise", 0.1), Caught("claps", 0.3)], 0.05)
-    'Weak: at epsilon = 0.05 it catches about 10 % of noise and 30 % of claps. That something is not flagged says little.'
+    'Weak at epsilon = 0.05: it catches about 10 % of noise and 30 % of claps. That something is not flagged says little.'
     """
     if not caught:
         return "How much it catches is not known: no scores of OOD sets are stored with this detector."
@@ -81,5 +81,7 @@ def power_sentence(caught: Sequence[Caught], epsilon: float) -> str:
             f"{100 * mean_share(caught):.0f} % of what does not belong, as the mean over {len(shares)} OOD sets: from "
             f"{shares[0]} to {shares[-1]}"
         )
-    found = f"t epsilon = {epsilon:g} it catches about {what}."
-    return f"Weak: a{found} That something is not flagged says little." if is_weak(caught) else f"A{found}"
+    found = f"it catches about {what}."
+    if is_weak(caught):
+        return f"Weak at epsilon = {epsilon:g}: {found} That something is not flagged says little."
+    return f"At epsilon = {epsilon:g} {found}"

@@ -6,6 +6,7 @@ import streamlit as st
 
 from idecode_core.folder.settings import FolderSettings
 from ui.frame.cache import get_detector
+from ui.frame.messages import escape
 from ui.frame.modality import modality_of
 from ui.frame.settings import current, panel
 from ui.inspect.choose import choose_one
@@ -32,7 +33,7 @@ def live_example(config: FolderSettings) -> None:
     with left:
         st.caption(f"Click a {modality.thing}: the detector judges it now.")
         choose_one("foreign", gallery.foreign_title, foreign, address, "example_sample")
-        choose_one("belonging", config.summary, belonging, address, "example_sample")
+        choose_one("belonging", escape(config.summary), belonging, address, "example_sample")
         if st.button(
             f"Inspect a {modality.thing} of your own", type="primary", icon=":material/upload_file:"
         ):

@@ -67,7 +67,7 @@ def from_gallery(config: FolderSettings, modality: Modality) -> list[Sample]:
     st.session_state["sample"] = sample.address
     if gallery.note:
         st.caption(gallery.note)
-    summary = config.summary or "what the detector knows"
+    summary = escape(config.summary or "what the detector knows")
     for key, title, group in (
         ("belonging", f"In-distribution: {summary}", gallery.belonging),
         ("foreign", gallery.foreign_title, gallery.foreign),

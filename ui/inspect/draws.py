@@ -5,6 +5,7 @@ A draw may hold several variants (four when it takes all rotation ranges, one fo
 its score is the one that enters V. So the unit of choice is the draw.
 """
 
+import html
 from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 GAP = 2  # pixels between the variants of a strip
 STYLE = """
 <style>
-.st-key-draws button img { height: 72px; width: auto; }
+.st-key-draws button img { height: 56px; width: auto; object-fit: fill; }
 .st-key-model_input img { image-rendering: pixelated; border-radius: 8px; }
 </style>
 """
@@ -49,7 +50,7 @@ def draws(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.f
     chosen = chosen_draw(scores)
     put_in_link("draw", str(chosen + 1))
     share = places(detector.calibration, scores)[chosen]
-    left, right = st.columns([3, 2], gap="large")
+    left, right = st.columns(2, gap="large")
     with left:
         chart(scores, detector, chosen)
     with right:
@@ -73,10 +74,10 @@ def why(detector: "Detector", inspected: "Inspected", draw: int, variants: "Sequ
     total = float(inspected.score_vector[draw])
     merged = isinstance(detector.scorer, MergedScorer)
     words = sum_in_words(found, total, len(variants), merged=merged)
-    bars = [(part.name, part.value) for part in found]
+    bars = [(html.escape(part.name), part.value) for part in found]
     if len(found) == 1 and len(variants) > 1:  # nothing to take apart but the mean
         bars = [
-            (f"{one.applied}, {one.score:.3g} / {len(variants)}", one.score / len(variants))
+            (f"{html.escape(one.applied)}<br>{one.score:.3g} / {len(variants)}", one.score / len(variants))
             for one in variants
         ]
     if len(bars) > 1:
@@ -146,7 +147,7 @@ def steps(chosen: int, count: int) -> None:
 def strip(pictures: list[str], scores: NDArray[np.float64], chosen: int) -> None:
     """The gallery: one small picture per draw, with its score."""
     labels = [
-        f"![draw {i + 1}, score {score:.3g}]({picture}) {score:.3g}"
+        f"![draw {i + 1}]({picture}) {score:.3g}"
         for i, (picture, score) in enumerate(zip(pictures, scores, strict=True))
     ]
     st.session_state["draws_gallery"] = chosen

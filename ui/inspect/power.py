@@ -21,8 +21,8 @@ def show_power(config: FolderSettings, settings: Settings) -> None:
     caught = power(p_values_of(config, min(settings.n, config.n_max), settings.aggregate), settings.epsilon)
     sentence = escape(power_sentence(caught, settings.epsilon))
     words = f":orange[:material/warning: {sentence}]" if is_weak(caught) else sentence
-    st.caption(
-        f"**What {escape(config.name)} catches:** {words}",
+    st.markdown(
+        f":small[**What {escape(config.name)} catches:** {words}]",
         help="  \n".join(f"{escape(one.label)}: {one.share:.0%}" for one in caught) or None,
     )
 

@@ -64,12 +64,16 @@ def strange(detector: "Detector", samples: Sequence[Sample]) -> None:
     st.markdown("### Where is it strange?")
     mapped = map_store().get(map_key(detector, sample, settings))
     if mapped is None:
-        st.caption(
-            "Parts of the picture are hidden one after the other, and the score is taken again: where it falls most, there it "
-            "is strange. A coarse map first, then a finer one."
-        )
-        if not st.button("Map it", key="map_it", icon=":material/grid_on:"):
+        offer = st.empty()
+        with offer.container():
+            st.caption(
+                "Parts of the picture are hidden one after the other, and the score is taken again: where it falls most, there "
+                "it is strange. A coarse map first, then a finer one."
+            )
+            wanted = st.button("Map it", key="map_it", icon=":material/grid_on:")
+        if not wanted:
             return
+        offer.empty()
         mapped = make_map(detector, sample, settings, seen[0])
     left, right = st.columns([1.2, 1], gap="large")
     with left:
