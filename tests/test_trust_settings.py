@@ -83,7 +83,7 @@ def test_another_way_to_write_the_same_epsilon_is_understood():
     ("link", "sentences"),
     [
         ({"epsilon": "1.7"}, ["epsilon = 1.7", "between 1e-06 and 0.99", "shown is **0.05**"]),
-        ({"n": "999"}, ["n = 999", "1 to 20 transforms", "shown is **20**"]),
+        ({"n": "999"}, ["n = 999", "1 to 20 transforms", "shown is **5**"]),
         (
             {"detector": "no-such-one"},
             ["detector = no-such-one", "not here", "shown is **fashion-rotations**"],
@@ -177,9 +177,10 @@ def test_the_menu_groups_pictures_and_sounds_and_says_how_good_each_is(checkpoin
     no_trouble(app)
     stored = open_stored(checkpoints / "fashion-rotations")
     aurocs = [evaluate(stored.calibration, stored.id_set, one, 5).auroc.mean for one in stored.ood_sets]
-    assert "**Pictures**" in text(app)
-    assert f"AUROC {100 * np.mean(aurocs):.1f}" in text(app)
-    assert "no test scores are stored" in text(app)
+    assert "#### Pictures" in text(app)
+    words = app.button(key="menu_fashion-rotations").label.replace("\\", "")
+    assert words.endswith(f"{stored.settings.summary} · AUROC {100 * np.mean(aurocs):.1f}, weak")
+    assert "no test scores are stored" in app.button(key="menu_bare").label
     app.button(key="menu_bare").click().run()
     no_trouble(app)
     assert app.selectbox(key="detector").value == "bare"

@@ -59,8 +59,10 @@ def roc_curves(
                 )
             )
     if operating is not None and epsilon is not None:
-        figure.add_trace(_operating(selected, operating, epsilon, "middle right"))
+        figure.add_trace(_operating(selected, operating, epsilon))
     names = _names_of_curves([(curve, OOD if curve.label == selected else GREY) for curve in curves])
+    if operating is not None and epsilon is not None:
+        names.append(_leader(operating, (0.42, 0.72), f"epsilon = {epsilon:g}", THRESHOLD))
     return _finish_roc(figure, names, height)
 
 
@@ -76,7 +78,7 @@ def detector_curves(
         colour = DETECTORS[i % len(DETECTORS)]
         dash = ("solid", "dash", "dot")[(i // len(DETECTORS)) % 3]
         figure.add_trace(_roc_line(curve, colour, 3 if i == 0 else 2, dash))
-        mark = _operating(curve.label, point, epsilon, "")
+        mark = _operating(curve.label, point, epsilon)
         mark.marker.line = {"color": colour, "width": 2}
         figure.add_trace(mark)
         named.append((curve, colour))
@@ -101,15 +103,12 @@ def _finish_roc(figure: go.Figure, names: list[dict[str, Any]], height: int) -> 
     return finish(figure, "OOD points let through", "iD points kept", height, layout)
 
 
-def _operating(label: str, point: tuple[float, float], epsilon: float, text_at: str) -> go.Scatter:
+def _operating(label: str, point: tuple[float, float], epsilon: float) -> go.Scatter:
     return go.Scatter(
         x=[point[0]],
         y=[point[1]],
-        mode="markers+text" if text_at else "markers",
+        mode="markers",
         marker={"color": THRESHOLD, "size": 12, "symbol": "diamond"},
-        text=[f"  epsilon = {epsilon:g}"],
-        textposition=text_at or None,
-        textfont={"color": THRESHOLD},
         hovertemplate=f"{label} at epsilon = {epsilon:g}:<br>iD kept %{{y:.2%}}, OOD let through %{{x:.2%}}<extra></extra>",
         showlegend=False,
     )
@@ -138,27 +137,32 @@ def _names_of_curves(curves: Sequence[tuple[NamedCurve, str]]) -> list[dict[str,
     for i, (curve, colour) in enumerate(best_first):
         # Each line is reached at a height of its own, where the eye can follow one leader at a time.
         at = int(np.argmin(np.abs(curve.true_positive_rate - (REACH_FROM - i * reach))))
-        named.append(
-            {
-                "x": float(curve.false_positive_rate[at]),
-                "y": float(curve.true_positive_rate[at]),
-                "ax": 0.53,
-                "ay": NAMES_FROM - (i + 0.5) * step,
-                "xref": "x",
-                "yref": "y",
-                "axref": "x",
-                "ayref": "y",
-                "xanchor": "left",
-                "text": f"{curve.label} {100 * curve.auroc:.1f}",
-                "font": {"color": colour if colour != GREY else TEXT, "size": 13},
-                "showarrow": True,
-                "arrowhead": 6,  # a dot on the curve
-                "arrowsize": 1.2,
-                "arrowwidth": 1,
-                "arrowcolor": colour,
-            }
-        )
+        end = float(curve.false_positive_rate[at]), float(curve.true_positive_rate[at])
+        name = f"{curve.label} {100 * curve.auroc:.1f}"
+        named.append(_leader(end, (0.53, NAMES_FROM - (i + 0.5) * step), name, colour))
     return named
+
+
+def _leader(end: tuple[float, float], text_at: tuple[float, float], text: str, colour: str) -> dict[str, Any]:
+    """A name, and a thin line from it that ends in a dot."""
+    return {
+        "x": end[0],
+        "y": end[1],
+        "ax": text_at[0],
+        "ay": text_at[1],
+        "xref": "x",
+        "yref": "y",
+        "axref": "x",
+        "ayref": "y",
+        "xanchor": "left",
+        "text": text,
+        "font": {"color": colour if colour != GREY else TEXT, "size": 13},
+        "showarrow": True,
+        "arrowhead": 6,
+        "arrowsize": 1.2,
+        "arrowwidth": 1,
+        "arrowcolor": colour,
+    }
 
 
 def methods_side_by_side(

@@ -92,8 +92,6 @@ def sidebar(live: Live | None = None) -> Settings:
         config = configs[st.session_state["detector"]]
         describe(config)
         menu(configs)
-        if (number := _number(wanted.get("n"))) is not None and number > config.n_max:
-            st.session_state["n"] = config.n_max  # the nearest to what a link asks for
         if st.session_state.get("n", 1) > config.n_max:
             st.session_state["n"] = config.n_max
         if (epsilon := usable_epsilon(wanted.get("epsilon"))) is not None:
@@ -136,17 +134,13 @@ def unmet(wanted: Mapping[str, str], config: FolderSettings) -> list[str]:
 
 def usable_epsilon(text: object) -> float | None:
     """An epsilon of a link or of the exact entry, with as many digits as a link carries; None when it is none."""
-    number = _number(text)
-    if number is None or not LEAST_EPSILON <= number <= LARGEST_EPSILON:
-        return None
-    return float(f"{number:g}")
-
-
-def _number(text: object) -> float | None:
     try:
-        return float(str(text))
+        number = float(str(text))
     except ValueError:
         return None
+    if not LEAST_EPSILON <= number <= LARGEST_EPSILON:
+        return None
+    return float(f"{number:g}")
 
 
 def describe(config: FolderSettings) -> None:
@@ -157,7 +151,7 @@ def describe(config: FolderSettings) -> None:
 
 
 def _describe(place: Any, config: FolderSettings, strength: str) -> None:
-    facts = (f"In-distribution: {config.summary or 'see its card'}", f"k = {config.k:,}", strength)
+    facts = (f"In-distribution: {escape(config.summary or 'see its card')}", f"k = {config.k:,}", strength)
     place.caption(" · ".join(fact for fact in facts if fact))
 
 
@@ -171,17 +165,17 @@ def menu(configs: Mapping[str, FolderSettings]) -> None:
         for title, sounds in (("Pictures", False), ("Sounds", True)):
             names = [name for name in in_order(configs) if configs[name].takes_sounds == sounds]
             if names:
-                st.markdown(f"**{title}**")
-            for name in names:
-                st.button(
-                    name,
-                    key=f"menu_{name}",
-                    type="tertiary",
-                    disabled=name == st.session_state["detector"],
-                    on_click=_choose_detector,
-                    args=(name,),
-                )
-                st.caption(one_line(configs[name]))
+                st.markdown(f"#### {title}")
+            with st.container(gap="xxsmall"):
+                for name in names:
+                    st.button(
+                        f"**{escape(name)}** · {escape(one_line(configs[name]))}",
+                        key=f"menu_{name}",
+                        type="tertiary",
+                        disabled=name == st.session_state["detector"],
+                        on_click=_choose_detector,
+                        args=(name,),
+                    )
         st.caption(
             "AUROC in percent, the mean over the stored OOD sets; 50 is guessing, 100 never errs. Below 80 is weak: many strange "
             "inputs pass."
@@ -235,17 +229,17 @@ def _sliders(n_max: int, live: Live) -> None:
 
 
 def _take_exact_epsilon(panels: tuple[str, ...]) -> None:
-    use_epsilon(st.session_state["exact_epsilon"], *panels)
+    use_epsilon(st.session_state["exact_epsilon"], *(("sliders", *panels) if panels else ()))
 
 
 def use_epsilon(epsilon: float, *panels: str) -> None:
-    """For callbacks: set epsilon, on the slider too, and rerun what shows it."""
+    """For callbacks: set epsilon and rerun these panels. Other panels than the slider's own have the whole page rerun:
+
+    a fragment that runs before the slider's would use up the news that its value has changed.
+    """
     if (usable := usable_epsilon(epsilon)) is not None:
         st.session_state["epsilon"] = usable
-    if panels:
-        rerun_panels("sliders", *panels)
-    else:
-        rerun_panels()
+    rerun_panels(*panels)
 
 
 @st.fragment(key="kinds")

@@ -229,7 +229,7 @@ def use_corrected(guarantee: "Guarantee", key: str) -> None:
 
 def _use(epsilon: float, corrected_from: tuple[float, float] | None) -> None:
     st.session_state["g_corrected_from"] = corrected_from
-    use_epsilon(epsilon, *LIVE["epsilon"])
+    use_epsilon(epsilon)
 
 
 def observed(guarantee: "Guarantee", found: "Study") -> "ObservedRate":
