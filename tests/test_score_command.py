@@ -171,7 +171,7 @@ def test_files_may_come_from_a_list(world, command, tmp_path):
 
 
 def test_a_run_with_other_settings_is_not_mixed_in(unbroken, command):
-    for more in (["--seed", 1], ["--n", 2], ["--epsilon", 0.3], ["--part", 6]):
+    for more in (["--seed", 1], ["--n", 2], ["--epsilon", 0.3], ["--delta", 0.1], ["--part", 6]):
         status, _, err = command(*arguments(unbroken, "--workers", 1, *more))
         assert status == 2
         assert "holds a run with another" in err

@@ -109,6 +109,7 @@ def test_a_file_gets_the_answer_of_the_library(service, detector):
         "k": 50,
         "n": 3,
         "epsilon": 0.1,
+        "delta": None,
         "detector": "tiny",
         "version": __version__,
     }
@@ -226,6 +227,20 @@ def test_a_failing_batch_is_told_to_those_who_wait_and_the_next_is_scored(detect
         running.cancel()
 
     asyncio.run(fail_once())
+
+
+def test_with_a_delta_the_service_flags_what_the_library_flags(detector):
+    expected = detector.detect(IMAGES, n=3, epsilon=0.3, delta=0.2)
+    assert expected.is_ood.sum() < detector.detect(IMAGES, n=3, epsilon=0.3).is_ood.sum()
+    service = make_service(detector, Settings(n=3, epsilon=0.3, delta=0.2)).state.service
+
+    async def ask() -> list[bool]:
+        running = asyncio.create_task(service.batcher.run())
+        answers = [await service.answer(png(pixels)) for pixels in IMAGES]
+        running.cancel()
+        return [answer.is_ood for answer in answers]
+
+    assert asyncio.run(ask()) == expected.is_ood.tolist()
 
 
 def test_more_draws_than_were_calibrated_are_refused_at_the_start(detector):

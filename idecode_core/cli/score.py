@@ -16,6 +16,7 @@ from rich.text import Text
 from idecode_core.cli.inputs import (
     DEFAULT_DETECTOR,
     Aggregate,
+    Delta,
     DetectorName,
     Device,
     Draws,
@@ -47,6 +48,7 @@ def score(
     detector: DetectorName = DEFAULT_DETECTOR,
     n: Draws = 5,
     epsilon: Epsilon = 0.05,
+    delta: Delta = None,
     seed: Seed = 0,
     aggregate: Aggregate = "sum",
     device: Device = None,
@@ -89,6 +91,7 @@ def score(
         _extensions(settings.modality),
         n=n,
         epsilon=epsilon,
+        delta=delta,
         seed=seed,
         aggregate=aggregate,
         part_size=part,

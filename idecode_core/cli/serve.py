@@ -7,6 +7,7 @@ import typer
 from idecode_core.cli.inputs import (
     DEFAULT_DETECTOR,
     Aggregate,
+    Delta,
     DetectorName,
     Device,
     Draws,
@@ -21,6 +22,7 @@ def serve(
     detector: DetectorName = DEFAULT_DETECTOR,
     n: Draws = 5,
     epsilon: Epsilon = 0.05,
+    delta: Delta = None,
     seed: Seed = 0,
     aggregate: Aggregate = "sum",
     device: Device = None,
@@ -44,6 +46,6 @@ def serve(
 
     loaded = open_detector(detector, device)
     check_epsilon(epsilon, loaded.calibration.k)
-    service = make_service(loaded, Settings(n, epsilon, seed, aggregate))
+    service = make_service(loaded, Settings(n, epsilon, delta, seed, aggregate))
     complain(f"{loaded.name} answers at http://{host}:{port}/detect")
     uvicorn.run(service, host=host, port=port, log_level="warning", access_log=False)

@@ -44,6 +44,7 @@ class Job:
     calibration_sha256: str
     n: int
     epsilon: float
+    delta: float | None
     seed: int
     aggregate: str
     part_size: int
@@ -129,6 +130,7 @@ class Worker:
                 samples(),
                 n=job.n,
                 epsilon=job.epsilon,
+                delta=job.delta,
                 seed=job.seed,
                 aggregate=job.aggregate,
                 progress=progress,

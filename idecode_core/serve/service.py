@@ -21,6 +21,7 @@ from idecode_core.detector import Detector
 from idecode_core.draws import Prepared
 from idecode_core.errors import IdecodeError, InputError, SettingError
 from idecode_core.files.limits import IMAGE_BYTES, SOUND_BYTES
+from idecode_core.guarantees.conditional import corrected_epsilon
 from idecode_core.serve.batching import Batcher, Overloaded
 from idecode_core.serve.metrics import Metrics
 from idecode_core.serve.watch import WatchedStream
@@ -35,6 +36,8 @@ class Settings:
 
     n: int = 5
     epsilon: float = 0.05
+    delta: float | None = None
+    """With one: the rate is at most epsilon for a share 1 - delta of all calibration sets, else on average."""
     seed: int = 0
     aggregate: str = "sum"
 
@@ -48,6 +51,7 @@ class Answer(BaseModel):
     k: int
     n: int
     epsilon: float
+    delta: float | None
     detector: str
     version: str
 
@@ -70,6 +74,8 @@ class Service:
                 f"got {settings.n}."
             )
         self.detector, self.settings = detector, settings
+        k, epsilon, delta = detector.calibration.k, settings.epsilon, settings.delta
+        self.cut = epsilon if delta is None else corrected_epsilon(k, epsilon, delta)
         calibration_scores = detector.calibration.scores(settings.n, settings.aggregate)
         self.stream = WatchedStream(calibration_scores, np.random.default_rng(settings.seed))
         self.batcher = Batcher(detector.scorer, n=settings.n, seed=settings.seed)
@@ -79,7 +85,7 @@ class Service:
     async def answer(self, data: bytes) -> Answer:
         vector = await self.batcher.score(await asyncio.to_thread(self._prepare, data))
         settings, calibration = self.settings, self.detector.calibration
-        (verdict,) = judge(calibration, vector[None], epsilon=settings.epsilon, aggregate=settings.aggregate)
+        (verdict,) = judge(calibration, vector[None], epsilon=self.cut, aggregate=settings.aggregate)
         log_martingale = self.stream.add(float(aggregate_scores(vector[None], settings.aggregate)[0]))
         self.metrics.judged(verdict.p_value, verdict.is_ood, log_martingale, self.stream.points)
         return Answer(
@@ -89,6 +95,7 @@ class Service:
             k=verdict.k,
             n=settings.n,
             epsilon=settings.epsilon,
+            delta=settings.delta,
             detector=self.detector.name,
             version=__version__,
         )
