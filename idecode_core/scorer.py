@@ -37,6 +37,8 @@ SCORERS = {
     "audio": "idecode_core.audio.scorer:AudioScorer",
     "merged": "idecode_core.merged:MergedScorer",
     "own": "idecode_core.around:OwnScorer",
+    "mahalanobis": "idecode_core.baselines.mahalanobis:Mahalanobis",
+    "neighbours": "idecode_core.baselines.neighbours:Neighbours",
 }
 """Kind in config.json -> the class that it is rebuilt by. Loaded on first use."""
 

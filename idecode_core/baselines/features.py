@@ -1,0 +1,209 @@
+"""What the feature scorers share: a frozen network, G, and features of unit length of g(x).
+
+The base score A(X_tr, x; g) (Eq. 2) is a distance of f(g(x)) from the features of the proper training set, so g' is the
+identity as in Eq. 3. A subclass says which distance: one file each.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from idecode_core.draws import Prepared, content_key
+from idecode_core.errors import SettingError
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.read import Pixels, decode
+from idecode_core.models.equivariant import ModelConfig, build_backbone
+from idecode_core.models.restore import with_weights
+from idecode_core.scorer import (
+    Inspected,
+    Progress,
+    Samples,
+    Scored,
+    Settings,
+    Term,
+    Variant,
+    Vectors,
+    check_n,
+    chunks,
+    in_one_pass,
+    prepared,
+)
+from idecode_core.transforms import TransformSet, build_transforms, transform_settings
+
+PIXELS_PER_BATCH = 2**20  # 20 pictures of 224 x 224: a laptop's caches hold their activations
+MODEL = "model."
+"""Of the network's weights among a scorer's tensors."""
+
+
+class Frozen(nn.Module):
+    """A backbone whose weights stay as they are: pictures in [0, 1] (batch, 3, h, w) -> features of length 1 (batch, d)."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = build_backbone(config)
+        self.register_buffer("mean", torch.tensor(config.mean).view(1, -1, 1, 1))
+        self.register_buffer("std", torch.tensor(config.std).view(1, -1, 1, 1))
+        self.requires_grad_(False).eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        z: Tensor = self.backbone(((x - self.mean) / self.std).contiguous(memory_format=torch.channels_last))
+        return nn.functional.normalize(z, dim=-1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Features:
+    """A frozen network, G and the preprocessing that belongs to them: samples -> features of g(x)."""
+
+    model: Frozen
+    transforms: TransformSet
+    preprocessing: Preprocessing
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    def __post_init__(self) -> None:
+        self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+
+    def decode(self, samples: Samples) -> Iterator[Any]:
+        return decode(samples)
+
+    def prepare(self, decoded: Pixels, seed: int) -> Prepared:
+        return Prepared(content_key(decoded, seed), seed, self.preprocessing(decoded))
+
+    def points_per_batch(self, n: int) -> int:
+        return max(1, PIXELS_PER_BATCH // (n * self.transforms.variants * self.preprocessing.size**2))
+
+    def variants(self, points: Sequence[Prepared], n: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Drawn parameters (batch, m, ...), g(x) (batch, m, 3, h, w) and its features (batch, m, d)."""
+        x = torch.from_numpy(np.stack([point.x for point in points])).to(self.device)
+        x = x.permute(0, 3, 1, 2).float() / 255
+        drawn = self.transforms.sample(np.stack([point.key for point in points]), n)
+        with torch.inference_mode():
+            gx = self.transforms.apply(x, drawn)
+            together = max(1, PIXELS_PER_BATCH // self.preprocessing.size**2)
+            z = torch.cat([self.model(piece) for piece in gx.flatten(0, 1).split(together)])
+        return drawn, gx, z.unflatten(0, gx.shape[:2])
+
+    def encode(self, samples: Samples, *, n: int, seed: int) -> Tensor:
+        """Features of n draws of each sample: (N, n * variants, d), on the CPU."""
+        points = prepared(self, samples, seed)  # type: ignore[arg-type]  # it decodes and prepares; that is all that is asked
+        return torch.cat([self.variants(c, n)[2].cpu() for c in chunks(points, self.points_per_batch(n))])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FeatureScorer(Features, ABC):
+    """Features, and what is far from those of the proper training set. `classes` are the user's, if there are any."""
+
+    kind: ClassVar[str]
+    modality: ClassVar[str] = "image"
+    term: ClassVar[str]
+    """The one summand of a draw's score, in words."""
+
+    classes: tuple[str, ...] = ()
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, z: Tensor, y: Tensor, **parts: Any) -> Self:
+        """From features of the proper training set (N, d) and their classes (N,); `parts` are the fields of this class."""
+
+    @abstractmethod
+    def distances(self, z: Tensor) -> Tensor:
+        """Features (batch, d) -> how far they lie from those of the training set (batch,)."""
+
+    @abstractmethod
+    def nearest(self, z: Tensor) -> Tensor:
+        """Features (batch, d) -> the class that each lies closest to (batch,)."""
+
+    @abstractmethod
+    def fitted(self) -> dict[str, Tensor]:
+        """What `fit` found, by the names of its fields."""
+
+    def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
+        check_n(n)
+
+        def batches() -> Iterator[tuple[dict[str, Vectors], Tensor]]:
+            for chunk in chunks(prepared(self, samples, seed), self.points_per_batch(n)):
+                drawn, _, z = self.variants(chunk, n)
+                yield {"": self.draw_scores(z, n)}, drawn
+
+        return in_one_pass(batches(), progress, "image")[""]
+
+    def draw_scores(self, z: Tensor, n: int) -> Vectors:
+        """Features of all variants (batch, m, d) -> one score per draw (batch, n)."""
+        with torch.inference_mode():
+            found = self.distances(z.flatten(0, 1)).unflatten(0, z.shape[:2])
+        vectors: Vectors = found.cpu().double().numpy().reshape(len(z), n, -1).mean(axis=2)
+        return vectors
+
+    def inspect(self, sample: Any, *, n: int, seed: int) -> Inspected:
+        check_n(n)
+        (point,) = prepared(self, sample, seed)
+        drawn, gx, z = self.variants([point], n)
+        each = self.draw_scores(z, z.shape[1])[0]  # (m,): one per variant
+        vector = self.draw_scores(z, n)[0]
+        images = (gx[0].clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
+        with torch.inference_mode():
+            closest = [self.classes[int(c)] for c in self.nearest(z[0])] if self.classes else []
+        said = [f"closest to {name}" for name in closest] or [f"distance {score:.3g}" for score in each]
+        applied = self.transforms.describe(drawn[0])
+        shown = tuple(
+            Variant(images[i], applied[i], said[i], float(each[i]), i // self.transforms.variants)
+            for i in range(len(each))
+        )
+        return Inspected(vector, shown, tuple((Term(self.term, float(score)),) for score in vector))
+
+    def describe(self, parameters: Tensor) -> list[str]:
+        return self.transforms.describe(parameters)
+
+    def settings(self) -> Settings:
+        return {
+            "kind": self.kind,
+            "base_ncm": self.kind,
+            "model": asdict(self.model.config),
+            "transforms": transform_settings(self.transforms),
+            "preprocessing": asdict(self.preprocessing),
+            "classes": list(self.classes),
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {**{MODEL + name: value for name, value in self.model.state_dict().items()}, **self.fitted()}
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device) -> Self:
+        arguments: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in settings["model"].items()
+        }
+        weights = {
+            name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)
+        }
+        return cls(
+            model=with_weights(lambda: blank(ModelConfig(**arguments)), weights),
+            transforms=build_transforms(settings["transforms"]),
+            preprocessing=Preprocessing(**settings["preprocessing"]),
+            classes=tuple(settings["classes"]),
+            device=device,
+            **{name: value.to(device) for name, value in tensors.items() if not name.startswith(MODEL)},
+        )
+
+
+def blank(config: ModelConfig) -> Frozen:
+    """A frozen network before its weights are loaded; torch's global generator is left as it was."""
+    with torch.random.fork_rng(devices=()):
+        return Frozen(config)
+
+
+def check_features(z: Tensor, y: Tensor, fewest: int) -> None:
+    """SettingError unless there are enough features, with one class each."""
+    if z.ndim != 2 or len(z) < fewest or y.shape != z.shape[:1]:
+        raise SettingError(
+            f"Expected features (N, d) of at least {fewest} training points and one class each, got {tuple(z.shape)} and "
+            f"{tuple(y.shape)}; add training points."
+        )

@@ -1,0 +1,56 @@
+"""Mahalanobis distance of features from the closest class of the training set (Lee et al. 2018, arXiv 1807.03888).
+
+All classes share one covariance, shrunk as Ledoit and Wolf do, so that fewer points than features are enough.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from idecode_core.baselines.features import FeatureScorer, check_features
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Mahalanobis(FeatureScorer):
+    """Score: min over classes c of (z - mu_c)' S^-1 (z - mu_c), for z = f(g(x)) of length 1."""
+
+    kind: ClassVar[str] = "mahalanobis"
+    term: ClassVar[str] = "distance from the known ones"
+
+    centre: Tensor  # (d,): the mean of all features
+    whiten: Tensor  # (d, d): L with S^-1 = L L'
+    means: Tensor  # (classes, d): (mu_c - centre) L
+
+    @classmethod
+    def fit(cls, z: Tensor, y: Tensor, **parts: Any) -> Self:
+        from sklearn.covariance import ledoit_wolf
+
+        check_features(z, y, 2)
+        features, classes = z.double().numpy(), np.unique(y.numpy())
+        means = np.stack([features[y.numpy() == c].mean(axis=0) for c in classes])  # (classes, d)
+        spread = features - means[np.searchsorted(classes, y.numpy())]
+        covariance, _ = ledoit_wolf(spread, assume_centered=True)
+        values, vectors = np.linalg.eigh(covariance)
+        whiten = vectors / np.sqrt(np.maximum(values, 1e-12))  # (d, d)
+        centre = features.mean(axis=0)
+        device = parts.get("device", torch.device("cpu"))
+        arrays = {"centre": centre, "whiten": whiten, "means": (means - centre) @ whiten}
+        parts |= {name: torch.from_numpy(value).float().to(device) for name, value in arrays.items()}
+        return cls(**parts)
+
+    def squares(self, z: Tensor) -> Tensor:
+        """Squared distances from each class: (batch, classes)."""
+        white = (z.to(self.device) - self.centre) @ self.whiten
+        return torch.cdist(white, self.means, compute_mode="donot_use_mm_for_euclid_dist").square()
+
+    def distances(self, z: Tensor) -> Tensor:
+        return self.squares(z).amin(dim=1)
+
+    def nearest(self, z: Tensor) -> Tensor:
+        return self.squares(z).argmin(dim=1)
+
+    def fitted(self) -> dict[str, Tensor]:
+        return {"centre": self.centre, "whiten": self.whiten, "means": self.means}

@@ -1,0 +1,93 @@
+"""Which distance should a frozen ImageNet network use? Tried on development data: `python -m research.feature_choice`.
+
+Four superclasses of CIFAR-100's training split, enlarged; each in turn is in distribution, with the others and three
+bundled sets outside. No set of the tables is looked at. docs/your-own-data.md holds the table.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from torch import Tensor
+
+from idecode_core.baselines.features import Features, FeatureScorer
+from idecode_core.baselines.mahalanobis import Mahalanobis
+from idecode_core.baselines.neighbours import Neighbours
+from idecode_core.evaluation.metrics import auroc
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.sets import load_images
+from idecode_core.report.tables import table
+from idecode_core.training.own.frozen import pretrained
+from idecode_core.training.recipes import superclass
+from idecode_core.transforms import SmallAffine
+
+GROUPS = {9: "buildings and roads", 10: "natural scenes", 13: "invertebrates", 17: "trees"}
+"""The superclasses that are here, each with five fine classes."""
+BUNDLED = ("fashion-sample", "digits-sample", "textures-sample")
+DRAWS, TRAINING, TESTED = 2, 100, 50  # per group
+
+
+def features_of(seen: Features, data_root: Path | None) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Features (N, draws, d) by group or set, and the fine classes (N,) of the groups' points."""
+    pictures = load_images("cifar100-train", data_root)
+    generator = np.random.default_rng(0)
+    found, labels = {}, {}
+    for number, name in GROUPS.items():
+        group = pictures.only(superclass(number))
+        chosen = generator.permutation(len(group))[: TRAINING + TESTED]
+        found[name] = seen.encode(group.x[chosen], n=DRAWS, seed=0)
+        labels[name] = torch.from_numpy(np.searchsorted(superclass(number), group.y[chosen]))
+    for name in BUNDLED:
+        found[name] = seen.encode(load_images(name, data_root).x[:TESTED], n=DRAWS, seed=0)
+    return found, labels
+
+
+def sums(scorer: FeatureScorer, z: Tensor) -> np.ndarray:
+    """F over the draws: (N,)."""
+    return scorer.draw_scores(z, z.shape[1]).sum(axis=1)
+
+
+def main(
+    size: Annotated[int, typer.Option(help="Side of the pictures that the network sees.")] = 224,
+    data_root: Annotated[Path | None, typer.Option(help="Folder with the datasets.")] = None,
+) -> None:
+    """AUROC in percent with each group in distribution, mean over what is outside; and the share of fine classes that
+    are named right."""
+    parts: dict[str, Any] = {
+        "model": pretrained(),
+        "transforms": SmallAffine(),
+        "preprocessing": Preprocessing(size),
+    }
+    z, labels = features_of(Features(**parts), data_root)
+    rows = []
+    for name in (
+        "Mahalanobis",
+        "Mahalanobis, with classes",
+        "1st neighbour",
+        "5th neighbour",
+        "10th neighbour",
+    ):
+        means, right = [], []
+        for group, y in labels.items():
+            training = z[group][:TRAINING].flatten(0, 1)
+            known = y[:TRAINING].repeat_interleave(DRAWS)
+            if name.startswith("M"):
+                scorer: FeatureScorer = Mahalanobis.fit(
+                    training, known if "classes" in name else torch.zeros_like(known), **parts
+                )
+            else:
+                scorer = Neighbours.fit(training, known, k=int(name.split("th")[0].split("st")[0]), **parts)
+            inside = sums(scorer, z[group][TRAINING:])
+            outside = [sums(scorer, found[:TESTED]) for other, found in z.items() if other != group]
+            means.append(np.mean([auroc(inside, scores) for scores in outside]))
+            right.append(float((scorer.nearest(z[group][TRAINING:, 0]) == y[TRAINING:]).double().mean()))
+        cells = [f"{100 * value:.1f}" for value in means]
+        named = "-" if name == "Mahalanobis" else f"{100 * np.mean(right):.1f}"  # it knows one class only
+        rows.append([name, *cells, f"{100 * np.mean(means):.1f}", named])
+    typer.echo(table(["distance", *GROUPS.values(), "mean", "% named right"], rows))
+
+
+if __name__ == "__main__":
+    typer.run(main)
