@@ -1,7 +1,7 @@
 """`calibrate`: a detector for your own data from an existing detector's model."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +16,9 @@ from idecode_core.cli.inputs import (
     progress_bar,
     samples,
 )
-from idecode_core.errors import CheckpointError
+from idecode_core.errors import CheckpointError, InputError
+
+EPSILON = 0.05
 
 
 def calibrate(
@@ -30,10 +32,18 @@ def calibrate(
     summary: Annotated[str, typer.Option(help="What is in distribution, in a few words.")] = "",
     device: Device = None,
     data_root: DataRoot = None,
+    ood: Annotated[
+        list[str] | None,
+        typer.Option(help="What the new detector should still catch; else sets that come with the project."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse a folder with files that cannot be read.")
+    ] = False,
 ) -> None:
-    """Calibrate an existing detector's model on data of your own.
+    """Calibrate an existing detector's model on data of your own, for a source that has drifted a little.
 
-    The files must not have been used for training. With k of them the smallest p-value is 1 / (k + 1).
+    It repairs false alarms, not detection: for another kind of files use `train FOLDER`. The files must not have been used
+    for training. With k of them the smallest p-value is 1 / (k + 1).
 
     \b
     Examples:
@@ -41,28 +51,57 @@ def calibrate(
       python -m idecode_core calibrate fashion-sample --out checkpoints/fashion-again
     """
     from idecode_core.detector import Detector
+    from idecode_core.evaluation.recalibrated import bundled_sets, what_is_lost
+    from idecode_core.files.names import printable
     from idecode_core.folder.detector import save_detector
+    from idecode_core.guarantees.same_source import compare
+    from idecode_core.report.calibrations import calibration_card, lost_rows
 
     refuse_to_replace(out)
     base = open_detector(detector, device)
-    noun = NOUNS[base.scorer.modality]
-    points = samples(folder, base.scorer.modality, data_root)
+    noun, modality = NOUNS[base.scorer.modality], base.scorer.modality
+    points = different_samples(folder, modality, data_root, strict)
+    belongs = summary or printable(f"{noun.capitalize()}s like those of {Path(folder).name}")
     with progress_bar("calibrating", len(points)) as progress:
         made = Detector.calibrate(
-            out.name,
-            base.scorer,
-            points,
-            n_max=n_max,
-            seed=seed,
-            summary=summary or f"{noun.capitalize()}s like those of {Path(folder).name}",
-            progress=progress,
+            out.name, base.scorer, points, n_max=n_max, seed=seed, summary=belongs, progress=progress
         )
-    save_detector(made, out)
+    n = min(5, n_max, base.calibration.n_max)
+    outside = {name: samples(name, modality, data_root) for name in ood or ()} or bundled_sets(
+        modality, base.dataset
+    )
+    vectors = {name: base.score_vectors(some, n=n, seed=seed) for name, some in outside.items()}
+    lost = what_is_lost(base.calibration, made.calibration, vectors, n=n, epsilon=EPSILON)
+    comparison = compare(made.calibration.scores(n), base.calibration.scores(n))
+    card = calibration_card(out.name, base, made.calibration, comparison, n, belongs=belongs, lost=lost)
+    save_detector(made, out, card)
     k = made.calibration.k
     typer.echo(
         f"{out}: calibrated on {k:,} {noun}s with {n_max} draws each. The smallest p-value is {1 / (k + 1):.3g}; "
         f"epsilon must be larger. Use it with --detector {out}"
     )
+    typer.echo(f"What is still caught at epsilon = {EPSILON:g}, n = {n}: {lost.reading()}")
+    for row in lost_rows(lost):
+        typer.echo(f"  {row['set']}: {base.name} {row['parent_catches']}, now {row['still_caught']}")
+    typer.echo(
+        "Recalibrating repairs false alarms, not detection: for another kind of files use `train FOLDER`."
+    )
+
+
+def different_samples(source: str, modality: str, data_root: Path | None, strict: bool) -> Any:
+    """A dataset by its name, or the files of a folder without copies. Broken ones are counted and left out, or refused."""
+    if not Path(source).is_dir():
+        return samples(source, modality, data_root)
+    from idecode_core.training.own.files import scan
+
+    found = scan(source, modality, "none")
+    if strict and found.broken:
+        raise InputError(f"{len(found.broken)} of the files cannot be read (--strict): {found.broken[0]}")
+    if not found.files:
+        raise InputError(f"{source}: none of the files can be read: {found.broken[0]}")
+    if found.broken or found.copies:
+        typer.echo("\n".join(found.sentences()[1:]))
+    return [file.path for file in found.files]
 
 
 def refuse_to_replace(out: Path) -> None:

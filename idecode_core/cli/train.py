@@ -1,4 +1,4 @@
-"""`train`: a recipe from data to a calibrated detector folder."""
+"""`train`: a recipe, or a folder of your own files, from data to a calibrated detector folder."""
 
 import os
 from contextlib import nullcontext
@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from idecode_core.cli.calibrate import refuse_to_replace
 from idecode_core.cli.inputs import NOUNS, DataRoot, Device, progress_bar
+from idecode_core.errors import SettingError
 
 if TYPE_CHECKING:
     from idecode_core.training.run_state import EpochLog
@@ -20,7 +21,12 @@ RUNS = Path("runs")
 
 def train(
     recipe: Annotated[
-        str, typer.Argument(help="A recipe's name; a wrong one lists them.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="FOLDER_OR_RECIPE",
+            help="A folder of your own files (or a CSV of their paths), or a recipe's name; a wrong one lists them.",
+            show_default=False,
+        ),
     ],
     data_root: DataRoot = None,
     device: Device = None,
@@ -29,18 +35,42 @@ def train(
     ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with an unfinished run of the same name.")] = True,
     out: Annotated[
-        Path | None, typer.Option(help="The detector folder to write; checkpoints/RECIPE if left out.")
+        Path | None,
+        typer.Option(
+            help="The detector folder to write; checkpoints/RECIPE if left out. For your own files a bare name is enough."
+        ),
     ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Overwrite a detector that is already there.")
     ] = False,
+    audio: Annotated[bool, typer.Option("--audio", help="Your files are sounds.")] = False,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="Of your files: folders (subfolders are classes) or none; found out if left out."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="For your files: mahalanobis, neighbours or rotations (pictures), classifier (sounds); chosen if left out."
+        ),
+    ] = None,
+    ood: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Files that do not belong, to test with; may be given several times. Else sets that come with the project."
+        ),
+    ] = None,
+    summary: Annotated[str, typer.Option(help="What belongs, in your own words.")] = "",
+    seed: Annotated[int, typer.Option(help="Seed of the split of your files.")] = 0,
 ) -> None:
-    """Train a model by a recipe, calibrate it on held-out data and save it as a detector folder.
+    """Train a model on your own files or by a recipe, calibrate it on held-out data and save it as a detector folder.
 
     A stopped run goes on where it was: its state is kept in runs/, under the name of the detector folder.
 
     \b
     Examples:
+      python -m idecode_core train my-photos/ --out mine --ood other-photos/ --summary "our garden"
+      python -m idecode_core train recordings/ --audio --labels folders --out mine
       python -m idecode_core train fashion-quick --epochs 1 --out checkpoints/mine
       python -m idecode_core train cifar10-rotations --device cuda --replace
       torchrun --nproc_per_node=4 -m idecode_core train paper-cifar10-projective
@@ -50,17 +80,30 @@ def train(
     from idecode_core.training.finish import finish
     from idecode_core.training.loop import train as run_training
     from idecode_core.training.parts import load_parts
-    from idecode_core.training.recipes import get_recipe
+    from idecode_core.training.recipes import RECIPES, get_recipe
     from idecode_core.training.tasks import make_task
     from idecode_core.training.world import World
 
+    if recipe not in RECIPES:
+        from idecode_core.cli.own_data import Wanted, place_for, train_own
+
+        source = Path(recipe)
+        if not source.exists() and source.name == recipe and not source.suffix:
+            try:
+                get_recipe(recipe)
+            except SettingError as error:
+                raise SettingError(f"There is no folder {recipe} here, and no such recipe. {error}") from None
+        place = place_for(out, source)
+        if not replace:
+            refuse_to_replace(place)
+        wanted = Wanted(source, place, audio, labels, model, tuple(ood or ()), summary, seed, epochs, resume)
+        train_own(wanted, choose_device(device or own_gpu()), RUNS)
+        return
     out = out or Path("checkpoints") / recipe
     if not replace:
         refuse_to_replace(out)
     chosen, world = get_recipe(recipe), World.join()
-    if device is None and "LOCAL_RANK" in os.environ and choose_device().type == "cuda":
-        device = f"cuda:{os.environ['LOCAL_RANK']}"  # one GPU per process under torchrun
-    task = make_task(chosen, load_parts(chosen, data_root), choose_device(device))
+    task = make_task(chosen, load_parts(chosen, data_root), choose_device(device or own_gpu()))
     run_folder = RUNS / out.name
     # Of several processes only the first one speaks.
     shown = EpochProgress(epochs or chosen.epochs, run_folder) if world.is_first else None
@@ -75,6 +118,15 @@ def train(
         f"{out}: trained and calibrated on {made.calibration.k:,} held-out {NOUNS[chosen.modality]}s. Use it with "
         f"--detector {out}"
     )
+
+
+def own_gpu() -> str | None:
+    """One GPU per process under torchrun."""
+    from idecode_core.device import choose_device
+
+    if "LOCAL_RANK" in os.environ and choose_device().type == "cuda":
+        return f"cuda:{os.environ['LOCAL_RANK']}"
+    return None
 
 
 class EpochProgress:

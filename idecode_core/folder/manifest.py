@@ -14,7 +14,7 @@ from idecode_core.files import write_json
 from idecode_core.files.read import read_json, reason, regular_size
 from idecode_core.folder.settings import AGAIN, FolderSettings
 
-PARTS = ("calibration.npz", "split.npz", "training.json")
+PARTS = ("calibration.npz", "split.npz", "training.json", "files.csv")
 """What belongs to a detector from the start."""
 LISTED = (
     *PARTS,

@@ -5,14 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from idecode_core.evaluation.methods import evaluate_sets
+from idecode_core.evaluation.own_data import own_result
 from idecode_core.evaluation.rates import rates_in_bands
 from idecode_core.evaluation.softmax import beside_softmax
 from idecode_core.files import write_text
-from idecode_core.folder.scores import softmax_path
+from idecode_core.folder.scores import DRAWS_PER_RUN, RUNS, softmax_path
 from idecode_core.folder.settings import checkpoint_root, read_settings
 from idecode_core.folder.stored import Stored, has_scores, open_stored
 from idecode_core.folder.training_record import TrainingRecord, read_training
 from idecode_core.report.card_words import BASE_NCMS, DATA, LICENCES, LIMITS, TASKS
+from idecode_core.report.own_data import own_training_words
 from idecode_core.report.tables import percent, table
 
 
@@ -49,6 +51,8 @@ def describe_scorer(settings: Mapping[str, Any]) -> str:
 
 def describe_training(record: TrainingRecord) -> str:
     settings = record.settings
+    if "source" in settings:  # a user's own data
+        return own_training_words(record)
     epochs = f"{record.epochs} epoch{'s' * (record.epochs > 1)}"
     task = TASKS[record.task].format(**settings)
     if record.task == "block_label":
@@ -98,6 +102,8 @@ def numbers(stored: Stored) -> str:
         row = [ood_set.label, f"{len(ood_set):,}", *(percent(one.auroc) for one in found)]
         rows.append(row if sounds else [*row, percent(found[1].tnr)])
     runs = "in percent, mean and spread over five independent runs"
+    if stored.id_set.score_vectors.shape[1] < RUNS * DRAWS_PER_RUN:
+        runs = "in percent, from one run of draws"
     if sounds:
         rates = rates_in_bands(stored, 20, (0.05, 0.1, 0.2))
         together = ""
@@ -113,7 +119,7 @@ def numbers(stored: Stored) -> str:
             f"{table(['OOD set', 'clips', 'n=1', 'n=5', 'n=20'], rows)}\n\n{together}"
             f"False detection rate in percent, with the band that holds it in 99 % of cases:\n\n"
             f"{table(titles, [[stored.name, *map(str, rates)]])}\n\n"
-            "Command: `python -m idecode_core reproduce audio`; the scores are in `scores/`."
+            f"{commands(stored, 'Command: `python -m idecode_core reproduce audio`')}"
         )
     bands = [
         [f"{r.epsilon:g}", f"{100 * r.rate:.1f}", f"{100 * r.low:.1f} to {100 * r.high:.1f}"]
@@ -124,8 +130,14 @@ def numbers(stored: Stored) -> str:
         f"{runs.capitalize()}; {len(stored.id_set):,} iD test points.\n\n"
         f"{table(titles, rows)}\n\nFalse detection rate on the iD test points (n=5), beside the band that holds it in 99 % "
         f"of cases:\n\n{table(['epsilon', 'rate', 'band'], bands)}\n\n"
-        "Commands: `python -m idecode_core reproduce table1`, `reproduce fdr`; the scores are in `scores/`."
+        f"{commands(stored, 'Commands: `python -m idecode_core reproduce table1`, `reproduce fdr`')}"
     )
+
+
+def commands(stored: Stored, of_tables: str) -> str:
+    """How to compute the numbers again."""
+    own = f"Command: `python -m idecode_core evaluate --detector {stored.name}`"
+    return f"{of_tables if stored.settings.dataset else own}; the scores are in `scores/`."
 
 
 def card(folder: Path | str) -> str:
@@ -147,11 +159,21 @@ def card(folder: Path | str) -> str:
         if has_scores(folder)
         else "No test scores are stored. Write them with `python -m idecode_core score-sets "
         f"{folder.name if by_name else folder}`.",
+        "Where it is weak": weak_points(folder, training),
         "Limits": LIMITS.get(settings.dataset, LIMITS[settings.modality]),
-        "Licence of the data": LICENCES.get(settings.dataset, "See the dataset."),
+        "Licence of the data": LICENCES.get(
+            settings.dataset, "See the dataset." if settings.dataset else "The files are yours."
+        ),
     }
     parts = [f"## {title}\n\n{text.strip()}\n" for title, text in sections.items() if text]
     return "\n".join([f"# {settings.name}\n", *parts])
+
+
+def weak_points(folder: Path, training: TrainingRecord | None) -> str:
+    """Of a user's own data, where it was tested; "" else."""
+    if training is None or "source" not in training.settings or not has_scores(folder):
+        return ""
+    return "\n".join(f"- {sentence}" for sentence in own_result(open_stored(folder)).weak)
 
 
 def write_card(folder: Path | str) -> None:

@@ -54,6 +54,16 @@ BASE_NCMS = {
         "g(x) (docs/familiarity.md)"
     ),
 }
+BASE_NCMS |= {
+    "mahalanobis": (
+        "the Mahalanobis distance of M's features of g(x), at length 1, from the closest class of the training set (Lee et al. "
+        "2018), M being a frozen network"
+    ),
+    "neighbours": (
+        "the distance of M's features of g(x), at length 1, from their 5th nearest neighbour in the training set (Sun et al. "
+        "2022), M being a frozen network"
+    ),
+}
 LIMITS = {
     "image": (
         "- The guarantee is about points from the training distribution: at most a share epsilon of them is flagged, on "

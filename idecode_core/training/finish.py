@@ -3,6 +3,7 @@
 The folder also gets the run's split, its log, its learning curve and `training.json`, from which a card is written.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,14 @@ def finish(
     *,
     n_max: int = N_MAX,
     progress: Progress | None = None,
+    dataset: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Writer] | None = None,
 ) -> Detector:
-    """Calibrate the trained model on the calibration set and save it as a detector folder."""
+    """Calibrate the trained model on the calibration set and save it as a detector folder.
+
+    A user's own data give no public `dataset` (""), more `settings` for the record, and files to lie `beside` it.
+    """
     run_folder, out_folder = Path(run_folder), Path(out_folder)
     recipe, parts = task.recipe, task.parts
     if not same_split(split := read_split(run_folder), parts.split):
@@ -46,7 +53,7 @@ def finish(
         parts.calibration.samples,
         n_max=n_max,
         summary=recipe.summary or recipe.dataset,
-        dataset=recipe.in_distribution,
+        dataset=recipe.in_distribution if dataset is None else dataset,
         progress=progress,
     )
     log = read_log(run_folder)
@@ -76,17 +83,18 @@ def finish(
         calibration_points=len(parts.calibration),
         test_points=0 if parts.test is None else len(parts.test),
         seed=recipe.seed,
-        settings=recipe.settings(),
+        settings={**recipe.settings(), **(settings or {})},
     )
     curve = learning_curve_svg([vars(entry) for entry in log], kept.epoch, recipe.name)
     indices = {name: chosen.astype(np.int32) for name, chosen in vars(split).items()}
-    beside: dict[str, Writer] = {
+    files: dict[str, Writer] = {
         "training.json": lambda path: write_json(path, asdict(record)),
         "split.npz": lambda path: write_npz(path, indices),
         LOG: lambda path: write_text(path, (run_folder / LOG).read_text(encoding="utf-8")),
         "learning-curve.svg": lambda path: write_text(path, curve),
+        **(beside or {}),
     }
-    save_detector(detector, out_folder, beside=beside)
+    save_detector(detector, out_folder, beside=files)
     return detector
 
 

@@ -23,6 +23,7 @@ from idecode_core.merged import MergedScorer
 from idecode_core.ncm import BASE_NCMS
 from idecode_core.scorer import Progress, Scorer
 from idecode_core.training.finish import N_MAX
+from idecode_core.training.own.parts import SOURCE, parts_again
 from idecode_core.training.parts import load_parts
 from idecode_core.training.recipes import get_recipe
 
@@ -78,7 +79,8 @@ def shared_split(folders: Sequence[Path]) -> Split:
     """The one split of all members; a point that one of them was fitted to must not calibrate the merged detector."""
     records, splits = [training_of(folder) for folder in folders], [read_split(folder) for folder in folders]
     data = [
-        (record.dataset, record.settings.get("part"), record.settings.get("classes")) for record in records
+        (record.dataset, record.settings.get("part"), record.settings.get("classes") or [])
+        for record in records
     ]
     for folder, own, split in zip(folders, data, splits, strict=True):
         if own != data[0] or not same_split(split, splits[0]):
@@ -92,11 +94,12 @@ def shared_split(folders: Sequence[Path]) -> Split:
 def member_parts(folders: Sequence[Path], data_root: Path | str | None = None) -> tuple[Any, Any]:
     """Reference points and calibration points of members that share a split."""
     split = shared_split(folders)
-    recipe = get_recipe(training_of(folders[0]).recipe)
-    parts = load_parts(recipe, data_root)
+    record = training_of(folders[0])
+    own = SOURCE in record.settings
+    parts = parts_again(record, split) if own else load_parts(get_recipe(record.recipe), data_root)
     if not same_split(parts.split, split):
         raise CheckpointError(
-            f"{folders[0]} was trained on another version of {recipe.dataset}: expected {split.points} points in its "
+            f"{folders[0]} was trained on another version of {record.dataset}: expected {split.points} points in its "
             f"split, got {parts.split.points}. Use the data that it was trained on."
         )
     return parts.validation if len(parts.validation) else parts.training, parts.calibration
