@@ -259,7 +259,10 @@ def against_n(lines: Sequence[Growth], selected: str, n: int, height: int = 520)
         room = max(high - low, 1.0)
         ranges[row] = [low - 0.08 * room, high + 0.08 * room]
         names += _names_at_ends(ends, selected, max(lines[0].ns), 0.09 * room, axis)
+    across = {"range": [0.5, max(lines[0].ns) + 0.3]}  # names are in the margin
     layout = {
+        "xaxis": across,
+        "xaxis2": across,
         "yaxis": {"range": ranges[1]},
         "yaxis2": {"title": {"text": f"{TITLES['tnr']}, percent"}, "range": ranges[2]},
         "showlegend": False,
