@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from idecode_core.detector import Detector
 
 RULES = ("alone", "together")
-CHUNK = 16  # files between two reports of progress
+CHUNK = 8  # files between two reports of progress
 FEW = 4  # fewer files are done before a bar could be read
 PICTURED = 100  # files; a longer table has no pictures, they would be sent again with every move of a slider
 ROW_PANELS = ("files", "picture", "verdict", "aggregate", "versus", "closer", "draws", "strange", "growth", "drawn")  # fmt: skip
@@ -61,7 +61,9 @@ def score_with_progress(detector: "Detector", missing: Sequence[Sample], seed: i
     place = st.empty()
     with place.container(horizontal=True, vertical_alignment="center"):
         bar = st.progress(0.0, f"Scoring {len(missing):,} files ...", width="stretch")
-        st.button("Stop", key="batch_stop", icon=":material/stop_circle:", on_click=_stop, args=(name,))
+        st.button(
+            "Stop scoring", key="batch_stop", icon=":material/stop_circle:", on_click=_stop, args=(name,)
+        )
     store, begin = vector_store(), time.monotonic()
     waiting = own_store("prepared_store", MAX_PREPARED)
     for first in range(0, len(missing), CHUNK):
