@@ -5,7 +5,7 @@ READY := .venv/.ready
 READY_DEV := .venv/.ready-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help app test lint bench lock chromium clean
+.PHONY: help app test lint bench trial lock chromium clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ bench: $(READY_DEV) chromium  ## speed and memory ratios, each measured in one r
 	$(PYTHON) -m benchmarks.memory
 	$(PYTHON) -m benchmarks.scale
 	$(PYTHON) -m benchmarks.serve
+
+trial: $(READY_DEV) chromium  ## tries to break it: bad files, kills, full disk, many visitors; about an hour
+	OMP_NUM_THREADS=1 $(PYTHON) -m trial --write docs/reliability.md
 
 # Exact versions with hashes, for every system and Python that we name; versions move only where a range asks for it.
 LOCK := $(PYTHON) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from idecode_core import load_detector
 from idecode_core.image.sets import load_images
+from trial.visitors import try_visitors
 from ui.frame.samples import png
 
 
@@ -164,3 +165,12 @@ def test_bad_files_show_sentences_and_never_a_traceback(
     expect(verdict(visitor)).to_be_visible()
     expect(visitor.get_by_text("2 files were left out")).to_be_visible()
     assert visitor.get_by_test_id("stException").count() == 0
+
+
+def test_two_sessions_at_once_see_their_own_verdicts_and_nothing_leaves(
+    browser: Browser, app_url: str
+) -> None:
+    """The short version of the trial's twenty sessions."""
+    outcomes = list(try_visitors(browser, app_url, 2, seed=1))
+    assert [problem for outcome in outcomes for problem in outcome.problems] == []
+    assert [outcome.cases for outcome in outcomes] == [2, 2]

@@ -233,6 +233,7 @@ def hostile(folder: Path, change) -> None:
             for size in (0, -4, "16", 30_000, 16.0, None)
         ),
         lambda s: s["model"].update(widths=[30_000, 30_000, 30_000]),  # 65 GB of weights
+        lambda s: s["model"].update(widths=[]),
         lambda s: s["model"].update(outputs=10**9),
         lambda s: s["model"].update(hidden=10**9),
         lambda s: s["transforms"].update(jitter=10**9),

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from idecode_core.errors import DataError, InputError
+from idecode_core.files.names import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,8 +42,8 @@ Json = Annotated[bool, typer.Option("--json", help="One line of JSON per result,
 
 
 def complain(sentence: str) -> None:
-    """One sentence on stderr."""
-    print(f"idecode: {sentence}", file=sys.stderr)
+    """One sentence on stderr; names of files in it cannot move the cursor."""
+    print(f"idecode: {printable(sentence)}", file=sys.stderr)
 
 
 def open_detector(name: str, device: str | None) -> "Detector":

@@ -20,7 +20,7 @@ from idecode_core.detector import Detector
 from idecode_core.device import choose_device
 from idecode_core.errors import CheckpointError, SettingError
 from idecode_core.files import write_folder
-from idecode_core.files.read import reason
+from idecode_core.files.read import DAMAGE, reason
 from idecode_core.folder.calibration import read_calibration, write_calibration
 from idecode_core.folder.manifest import check_parts, write_listing
 from idecode_core.folder.settings import FILES, FORMAT, find_detector, read_settings
@@ -55,6 +55,7 @@ def restore(tensor: Tensor) -> Tensor:
 
 OWN = (
     *(*FILES, "card.md", "training.json", "split.npz", "recipe.json", "log.jsonl", "learning-curve.svg"),
+    *("files.csv", "report.html"),
     *("scores", "softmax", "plain", "ablations"),
 )
 """What belongs to the detector in a folder, and goes with it when another takes its place."""
@@ -157,7 +158,7 @@ def load_detector(
         scorer = build_scorer(settings.scorer, tensors, choose_device(device), **given)
     except CheckpointError:
         raise
-    except (KeyError, TypeError, AttributeError, RuntimeError, ValueError, MemoryError) as error:
+    except (*DAMAGE, AttributeError) as error:
         raise CheckpointError(
             f"{folder}: config.json and model.safetensors do not fit each other ({reason(error)}). Use the folder as it "
             f"was saved."

@@ -1,0 +1,122 @@
+"""A short version of each part of `make trial`, and its table."""
+
+import json
+import os
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from misbehaving import accept, misbehave
+
+from trial import dependencies, table
+from trial.bad_files import BadFile, bad_files
+from trial.files import judge, try_files
+from trial.folders import try_folders
+from trial.table import Outcome
+from trial.visitors import Visitor
+from trial.watch import DIED, HANG, READ, REFUSED, TRACEBACK, Watched
+
+ROOT = Path(__file__).parent.parent
+
+
+def problems(outcomes: list[Outcome]) -> list[str]:
+    return [words for outcome in outcomes for words in outcome.problems]
+
+
+def test_the_same_seed_makes_the_same_bad_files() -> None:
+    one, two, other = (list(islice(bad_files(seed, changes=4), 400)) for seed in (3, 3, 4))
+    assert one == two
+    assert one != other
+    assert len({file.data for file in one}) > 250
+
+
+def test_bad_files_are_read_or_refused_with_one_line() -> None:
+    outcomes = list(try_files(1, short=True))
+    assert problems(outcomes) == []
+    assert sum(outcome.cases for outcome in outcomes) > 500
+    assert all(outcome.most_megabytes < 1024 for outcome in outcomes)
+
+
+def test_bad_folders_are_refused_with_one_line_or_the_same_detector(tmp_path: Path) -> None:
+    (outcome,) = try_folders(1, True, tmp_path)
+    assert outcome.problems == []
+    assert outcome.cases == 60
+
+
+def test_kills_and_a_full_disk_lose_nothing(tmp_path: Path) -> None:
+    """In a process of its own: it forks, which a process with many threads must not do."""
+    program = """
+import json, sys
+from pathlib import Path
+from trial.disk import try_disk
+from trial.kills import JOBS, try_kills
+jobs = [job for job in JOBS if job.what in ("saving over a detector", "writing score files")]
+for outcome in (*try_kills(1, 2, Path(sys.argv[1]) / "kills", jobs), *try_disk(True, Path(sys.argv[1]) / "disk")):
+    print(json.dumps([outcome.what, outcome.cases, outcome.problems]))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [problem for *_, problem in found if problem] == []
+    assert [cases for _, cases, _ in found] == [2, 2, 2, 1]
+
+
+def test_the_watch_sees_hangs_deaths_errors_and_memory_and_goes_on() -> None:
+    with Watched(misbehave, patience=3) as read:
+        assert read("nothing").how == READ
+        assert read("raise").how == TRACEBACK
+        assert read("print").how == TRACEBACK
+        assert read("refuse").how == REFUSED
+        assert read("die").how == DIED
+        assert read("grow").megabytes == pytest.approx(400, abs=60)
+        assert read("hang").how == HANG
+        assert read("nothing").how == READ
+
+
+def test_the_trial_notices_what_it_is_for() -> None:
+    """A reader that accepts what must be refused, and one that takes too much memory."""
+    outcome = Outcome("files", "image")
+    with Watched(accept, patience=30) as read:
+        judge(outcome, BadFile("image", "a.png", b"", "empty", must_be_refused=True), read)
+    assert (outcome.cases, outcome.wrong, outcome.sound) == (1, 1, False)
+
+
+def test_requests_to_other_hosts_are_noticed() -> None:
+    remote: list[str] = []
+    for url in (
+        "http://localhost:8501/x",
+        "data:image/png;base64,x",
+        "https://fonts.example.com/a",
+        "ws://localhost:99/s",
+    ):
+        Visitor.watch(url, "localhost:8501", remote)
+    assert remote == ["https://fonts.example.com/a", "ws://localhost:99/s"]
+
+
+def test_the_table_goes_into_its_place_and_leaves_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "reliability.md"
+    path.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+    table.write(path, table.markdown([Outcome("part", "what", cases=1234)], "python -m trial", "Linux"))
+    text = path.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "| part | what | 1,234 | 0 | 0 | 0 |  | 0 |" in text
+    assert "old" not in text
+    assert table.BEGIN in (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+
+
+def test_every_direct_dependency_has_a_reason_and_a_row() -> None:
+    listed = list(dependencies.direct())
+    assert dependencies.named_in_pyproject() <= {one.name for one in listed}
+    assert all(one.reason for one in listed)
+    rows = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    assert [one.name for one in listed if f"| {one.name} |" not in rows] == []
