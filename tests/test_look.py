@@ -40,7 +40,8 @@ def test_text_of_the_page_stands_out_also_in_the_sidebar_and_as_a_caption(name):
     colours = CONFIG[name]
     backgrounds = [colours["backgroundColor"], colours["sidebar"]["backgroundColor"]]
     for background in [*backgrounds, colours["secondaryBackgroundColor"]]:
-        for key in ("textColor", "linkColor", "blueTextColor", "orangeTextColor"):
+        coloured = [f"{name}TextColor" for name in ("blue", "orange", "yellow", "green", "red")]
+        for key in ("textColor", "linkColor", *coloured):
             assert contrast(colours[key], background) >= TEXT, (key, background)
     for background in backgrounds:
         assert contrast(mixed(colours["textColor"], background, CAPTION), background) >= TEXT, background
@@ -82,3 +83,12 @@ def test_a_label_that_lies_on_points_has_the_colour_of_the_page_behind_it(theme)
     assert figure.data[-1].name == "newcomer"  # drawn last, so its name is above all points
     labels = repainted(figure, theme).layout.annotations
     assert [label.bgcolor for label in labels] == [faded(theme.background, 0.75)]
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_axes_say_their_colour_themselves(theme):
+    """Streamlit's look writes them in #808495, which has a contrast of 3.7:1 on white."""
+    axis = repainted(rank_line([3.0, 7.0], 5.0, x_title="score"), theme).layout.xaxis
+    for font in (axis.tickfont, axis.title.font):
+        assert contrast(font.color, theme.background) >= TEXT
+    assert axis.title.text == "score"

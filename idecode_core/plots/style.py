@@ -104,6 +104,11 @@ def repainted(figure: go.Figure, theme: Theme, scale: float = 1.0) -> go.Figure:
     layout = painted["layout"]
     for label in layout.get("annotations", ()):
         label.setdefault("bgcolor", faded(theme.background, VEIL))  # readable where it lies on points
+    # Said of each axis by name: Streamlit's own look has a paler grey for axes, which gives way to nothing less.
+    ink = {"color": theme.text[TEXT]}
+    for name in [name for name in layout if name.startswith(("xaxis", "yaxis", "legend"))]:
+        own = {"font": ink} if name.startswith("legend") else {"tickfont": ink, "title": {"font": ink}}
+        layout[name] = _merged(own, layout[name])
     if scale != 1.0 and layout.get("height"):
         layout["height"] = round(layout["height"] * scale)
     return go.Figure(painted["data"], layout, _validate=False)

@@ -26,7 +26,7 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 
 def ask_name(config: FolderSettings) -> tuple[str, str, str]:
     """Name, what belongs, and what is still wrong with them ("" when nothing is)."""
-    left, right = st.columns([1, 2], vertical_alignment="bottom")
+    left, right = st.columns([1, 1.2], vertical_alignment="bottom")
     name = left.text_input(
         "Name of the new detector",
         f"{config.folder.name}-mine"[:LONGEST_NAME],

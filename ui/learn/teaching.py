@@ -62,7 +62,7 @@ PLAN = (
         "Vote first, then look. How much does the rate vary?",
     ),
     PlanRow(
-        "32 to 35", "break_it", "OOD in the calibration set", {"break_switch": SWITCHES["contaminated_calibration"].title},
+        "32 to 35", "break_it", "OOD points inside", {"break_switch": SWITCHES["contaminated_calibration"].title},
         "Vote again. The false alarms went down: so what is wrong?",
     ),
     PlanRow(
@@ -70,11 +70,11 @@ PLAN = (
         "Then set n to 1. What happens, and why?",
     ),
     PlanRow(
-        "38 to 41", "many_and_streams", "A batch of many", {"view": "A batch of many"},
+        "38 to 41", "many_and_streams", "A batch", {"view": "A batch of many"},
         "Two rates that sound alike: which one does a plain threshold bound?",
     ),
     PlanRow(
-        "41 to 43", "many_and_streams", "A stream that changes", {"view": "A stream that changes"},
+        "41 to 43", "many_and_streams", "A stream", {"view": "A stream that changes"},
         "Drag the change. Who reacts more slowly?",
     ),
     PlanRow(
@@ -124,7 +124,7 @@ def class_plan() -> None:
     """Forty-five minutes with the teaching pages; each row opens its page in the right state."""
     with st.expander("A 45-minute class from these pages", icon=":material/schedule:"):
         for row in PLAN:
-            minutes, page, todo = st.columns([0.9, 2.2, 5], vertical_alignment="center")
+            minutes, page, todo = st.columns([0.9, 2.4, 5], vertical_alignment="center")
             minutes.markdown(row.minutes)
             with page:
                 link(row.page, row.label, _icon(row.page), dict(row.state))
