@@ -18,7 +18,7 @@ from PIL import Image
 from idecode_core.conformal.judge import places
 from ui.frame.cache import own_store
 from ui.frame.links import link_value, put_in_link
-from ui.frame.look import CHART
+from ui.frame.look import CHART, themed
 from ui.frame.look import chart as shown_chart
 from ui.frame.messages import escape
 from ui.frame.samples import Sample, data_uri, png
@@ -116,7 +116,7 @@ def chart(scores: NDArray[np.float64], detector: "Detector", chosen: int) -> Non
 
     key = f"draw_chart_{chosen}"  # a new chart for each choice, so that no old selection lingers in it
     st.plotly_chart(
-        figures.draw_scores(scores, detector.calibration.score_vectors.ravel(), chosen),
+        themed(figures.draw_scores(scores, detector.calibration.score_vectors.ravel(), chosen)),
         key=key,
         on_select=lambda: _choose(_clicked(st.session_state[key])),
         selection_mode="points",
