@@ -51,6 +51,23 @@ def test_bars_above_the_threshold_have_its_colour() -> None:
     assert max(usual.x) <= limit < min(flagged.x)
 
 
+@pytest.mark.parametrize("first", np.linspace(0, 1, 11))
+@pytest.mark.parametrize("second", np.linspace(0, 1, 11))
+def test_no_line_runs_through_the_label_of_the_other(first: float, second: float) -> None:
+    shares = (first, second)
+    places = inspect.label_places(shares)
+    assert places[0][1] != places[1][1]
+    for own, other in ((0, 1), (1, 0)):
+        side, height = places[own]
+        room = shares[own] if side == "left" else 1 - shares[own]
+        assert room >= 0.4
+        points_at_other = (shares[other] < shares[own]) if side == "left" else (shares[other] > shares[own])
+        beyond = (
+            abs(shares[other] - shares[own]) > 0.2 + 1e-9
+        )  # farther than a label reaches on a wide screen
+        assert not points_at_other or beyond or height > places[other][1]
+
+
 def test_an_infinite_threshold_is_not_drawn() -> None:
     figure = inspect.aggregate_on_histogram(SCORES["even"], 11.0, math.inf, is_ood=False)
     assert "flagged above" not in drawn_texts(figure)

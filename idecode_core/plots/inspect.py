@@ -50,14 +50,17 @@ def aggregate_on_histogram(
         )
     left, right = _padded_range(low, high, logarithmic)
     top = float(counts.max())
-    # Two heights, and always towards the middle: the two labels cannot cover each other or be cut off.
-    for x, y, colour, dash, text in (
-        (threshold, 1.12 * top, THRESHOLD, "dash", f"flagged above {threshold:.3g}"),
-        (score, 1.28 * top, OOD if is_ood else ID, "solid", f"this input: {shown_score:.3g}"),
-    ):
-        if math.isfinite(x):
-            at = math.log10(x) if logarithmic else x
-            traces.append(_upright(x, y, colour, dash, text, "left" if at > (left + right) / 2 else "right"))
+    lines = [
+        (threshold, THRESHOLD, "dash", f"flagged above {threshold:.3g}"),
+        (score, OOD if is_ood else ID, "solid", f"this input: {shown_score:.3g}"),
+    ]
+    lines = [line for line in lines if math.isfinite(line[0])]
+    shares = [
+        ((math.log10(max(line[0], floor)) if floor is not None else line[0]) - left) / (right - left)
+        for line in lines
+    ]
+    for (x, colour, dash, text), (side, height_share) in zip(lines, label_places(shares), strict=True):
+        traces.append(_upright(x, height_share * top, colour, dash, text, side))
     return finish(
         go.Figure(traces),
         "Aggregated score F(V), larger is stranger",
@@ -72,6 +75,26 @@ def aggregate_on_histogram(
         },
         LEFT,
     )
+
+
+def label_places(shares: Sequence[float]) -> list[tuple[str, float]]:
+    """For uprights at these shares of the axis, one or two: the side of each label, and the height of each line.
+
+    Labels point away from each other where there is room at the outside. One that must point at the other line goes above
+    its end, so that no line runs through a label.
+
+    >>> label_places([0.9, 0.5])  # the first has no room at its right: it points left, above the second
+    [('left', 1.28), ('left', 1.12)]
+    """
+    if len(shares) == 1:
+        return [("left" if shares[0] > 0.5 else "right", 1.28)]
+    first, second = sorted(range(2), key=lambda i: shares[i])  # from left to right
+    places = {
+        first: "left" if shares[first] >= 0.4 else "right",
+        second: "right" if shares[second] <= 0.6 else "left",
+    }
+    taller = second if places[second] == "left" else first
+    return [(places[i], 1.28 if i == taller else 1.12) for i in range(2)]
 
 
 def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | None = None) -> go.Figure:
