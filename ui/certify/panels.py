@@ -84,7 +84,7 @@ def _table(certified: "Certified", scores: Scores, p: Any, flagged: Any) -> None
     assert scores.new is not None
     count, expected = int(flagged.sum()), certified.epsilon * flagged.size
     st.markdown(
-        f"**{count:,} of {flagged.size:,}** new scores are flagged. If all of them were normal, about {expected:.3g} would be."
+        f"**{count:,} of {flagged.size:,}** new scores are flagged. If all of them were normal, at most about {expected:.3g} would be."
     )
     order = np.argsort(p, kind="stable")[:SHOWN]
     st.dataframe(
