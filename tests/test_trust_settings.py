@@ -5,7 +5,7 @@ import tomllib
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
-from trust_pages import HOME, K, make_checkpoints
+from trust_pages import HOME, K, make_checkpoints, png
 
 from idecode_core.conformal import observed_band
 from idecode_core.evaluation.methods import evaluate
@@ -228,6 +228,17 @@ def test_own_scores_name_their_columns_and_warn():
     assert "below 50" in warnings(app)
     assert "All 12 iD points are flagged" in warnings(app)
     assert "Column 1 only counts the rows" in warnings(app)
+
+
+def test_few_files_of_one_s_own_are_evaluated_with_a_warning():
+    app = page("evaluate", ev_source="My files")
+    for slot, first in (("id", 1), ("ood", 4)):
+        files = [(f"{i}.png", png(i), "image/png") for i in range(first, first + 3)]
+        app.file_uploader(key=f"evaluate_{slot}_files").set_value(files)
+    app.run()
+    next(button for button in app.button if button.label == "Score 6 files").click().run()
+    no_trouble(app)
+    assert "Only 3 iD points and 3 OOD points" in warnings(app)
 
 
 def test_upload_limits_are_one_truth():

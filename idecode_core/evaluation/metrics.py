@@ -90,7 +90,7 @@ def auroc_interval(
     independent pairs.
 
     >>> [round(end, 3) for end in auroc_interval([[1.0, 2.0, 3.0, 4.0]], [[2.5, 3.5, 5.0, 6.0]])]
-    [0.315, 0.973]
+    [0.329, 0.975]
     """
     if not 0.0 < level < 1.0:
         raise SettingError(f"level must lie strictly between 0 and 1, got {level}. A usual choice is 0.95.")

@@ -142,7 +142,7 @@ def shortened(epsilon: float, k: int, rank: int) -> float:
     """The shortest decimal number of at least three digits, not above epsilon, that flags the same `rank` p-values.
 
     >>> shortened(0.0461907618, 5000, 230)
-    0.04619
+    0.0461
     """
     for digits in range(3, 16):
         scale = 10.0 ** (digits - 1 - math.floor(math.log10(epsilon)))

@@ -63,7 +63,7 @@ def evaluation(source: Source) -> None:
     ood_set = next(score_set for score_set in source.ood_sets if score_set.label == selected)
     point = point_of(source, ood_set, n, settings.epsilon, settings.aggregate)
     st.markdown(headline(source, rows, selected, n, point, settings))
-    if source.columns:
+    if not source.shared:
         own_notes(source, rows, n, point)
     if view == DETECTORS:
         detectors_view(source, selected, n, settings)
@@ -130,13 +130,14 @@ def interval(row: "Row") -> str:
 
 
 def own_notes(source: Source, rows: "list[Row]", n: int, point: "OperatingPoint | None") -> None:
-    """Of a visitor's own scores: which columns were used, and what may be wrong with them."""
+    """Of a visitor's own scores and files: which columns were used, and what may be wrong with them."""
     from idecode_core.evaluation.cautions import cautions, columns_used, counting_columns
 
-    used = "; ".join(
-        columns_used(name, titles, count, min(n, count)) for name, titles, count in source.columns
-    )
-    st.caption(f"Used: {escape(used)}. One row per point, larger is stranger.")
+    if source.columns:
+        used = "; ".join(
+            columns_used(name, titles, count, min(n, count)) for name, titles, count in source.columns
+        )
+        st.caption(f"Used: {escape(used)}. One row per point, larger is stranger.")
     [row] = [row for row in rows if row.method == "iDECODe"]
     sets = (source.id_set, *source.ood_sets)
     said = cautions(
@@ -146,7 +147,7 @@ def own_notes(source: Source, rows: "list[Row]", n: int, point: "OperatingPoint 
         point,
     )
     counted = sorted({column + 1 for one in sets for column in counting_columns(one.score_vectors[:, :n])})
-    if counted:
+    if counted and source.columns:
         which = ", ".join(map(str, counted))
         said.append(
             f"Column {which} only counts the rows and was taken for scores. Leave it out of the file."
