@@ -16,6 +16,7 @@ from idecode_core.errors import SettingError
 from idecode_core.export.onnx import export_onnx
 from idecode_core.folder.detector import save_detector
 from idecode_core.image.features import Preprocessing
+from idecode_core.merged import MergedScorer
 from idecode_core.transforms import Projective, SharpRotations, SmallAffine, build_transforms
 
 N = 4
@@ -66,8 +67,26 @@ def test_onnx_runtime_gives_the_same_p_values(name, tmp_path, capsys):
         np.testing.assert_array_equal(p, expected.p_values)
 
 
+def test_onnx_runtime_gives_the_same_p_values_of_sounds(tmp_path):
+    clips = sounds((1.0, 5.0, 9.0, 5.0, 3.0))
+    detector = Detector.calibrate("noises", make_scorer("label_cross_entropy"), clips, n_max=N)
+    export_onnx(detector, tmp_path / "onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "onnx" / "model.onnx")
+    others = sounds((2.0, 8.0), seed=1)  # of different numbers of blocks
+    expected = detector.detect(others, n=3, epsilon=0.5)
+    calibration = np.load(tmp_path / "onnx" / "calibration.npz")["score_vectors"][:, :3].sum(axis=1)
+    for i, sound in enumerate(others):
+        point = detector.scorer.prepare(sound, 0)
+        masks = detector.scorer.transforms.sample(point.key[None], 3, len(point.x.blocks))[0]
+        (vector,) = session.run(None, {"x": point.x.blocks.numpy(), "parameters": masks.numpy()})
+        np.testing.assert_allclose(vector, expected.score_vectors[i], rtol=1e-4, atol=1e-5)
+        assert p_values(calibration, [vector.astype(np.float64).sum()])[0] == expected.p_values[i]
+
+
 def test_what_cannot_be_exported_is_said(tmp_path):
-    noises = Detector.calibrate("noises", make_scorer(), sounds((1.0, 1.0, 1.0)), n_max=2)
-    with pytest.raises(SettingError, match="sounds cannot be exported yet"):
-        export_onnx(noises, tmp_path / "onnx")
+    member = small_scorer()
+    merged = MergedScorer((member,), ("a",), (np.ones((3, 2)),), (1.0,))
+    detector = Detector.calibrate("together", merged, random_images(5), n_max=2)
+    with pytest.raises(SettingError, match="Export the members of a merged detector one by one"):
+        export_onnx(detector, tmp_path / "onnx")
     assert not (tmp_path / "onnx").exists()
