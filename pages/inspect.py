@@ -57,4 +57,4 @@ with guard():
     draws(detector, samples, vectors)
     strange(detector, samples)
     chance(detector, samples, vectors)
-    export(detector, samples, vectors, screen)
+    export(config, detector, samples, vectors, screen)

@@ -86,6 +86,15 @@ def test_a_zip_becomes_a_table_with_the_strangest_first_and_its_summary(batch: A
     assert "p = (rank + 1) / (k + 1)" in shown
 
 
+def test_a_folder_is_taken_as_a_zip_is() -> None:
+    at = inspect(source="Files")
+    at.button_group(key="bring").set_value("A folder").run()
+    files = [(f"mine/{i}.png", png(picture(i)), "image/png") for i in (3, 5)]
+    at.file_uploader(key="files_folder").set_value([*files, ("mine/notes.txt", b"no", "text/plain")]).run()
+    assert len(at.dataframe[0].value) == 2
+    assert "notes.txt" in texts(at)
+
+
 def test_the_chosen_row_is_the_strangest_until_another_is_chosen_and_the_link_follows(
     batch: AppTest, detector
 ) -> None:
@@ -252,8 +261,9 @@ def test_a_map_is_made_on_demand_and_is_in_the_report(detector, monkeypatch: pyt
     score = detector.detect([picture(3, "digits-sample")], n=5).scores[0]
     assert f"The score is {score:.3g}" in texts(at)
     assert len(at.get("plotly_chart")) == before + 1
-    captions = [figure.caption for figure in reports[-1]().figures]
-    assert any("where it is strange" in caption for caption in captions)
+    report = reports[-1]()
+    assert any("where it is strange" in figure.caption for figure in report.figures)
+    assert any("it catches about" in text for text in report.sentences)
     at.slider(key="n").set_value(6).run()  # another score: its map is not known
     assert any(button.key == "map_it" for button in at.button)
 

@@ -108,8 +108,9 @@ def inspect_batch(
     )
 
 
-def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = ()) -> Report:
-    """The batch as a report: one row per sample. A batch of one leads with its verdict in words."""
+def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = (), power: str = "") -> Report:
+    """The batch as a report: one row per sample. A batch of one leads with its verdict in words; `power` is what the
+    detector is known to catch, in a sentence (evaluation.power)."""
     from idecode_core.verdict import counting, sentence
 
     noun = "image" if inspection.modality == "image" else "sound"
@@ -146,6 +147,7 @@ def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = ()) 
             f"{', ties broken at random' if inspection.smoothed else ''}.",
             counting(noun, smoothed=inspection.smoothed),
             _guarantee(inspection),
+            *([power] if power else []),
             "A flag does not say why a sample is strange, and no flag does not prove that a sample belongs.",
         ),
         settings=settings,

@@ -59,8 +59,6 @@ class Modality:
     prefix: str
     """Of the keys of widgets, which differ because their choices do."""
     width: int  # pixels of a sample beside its verdict
-    on_home: bool
-    """Whether the home page tries the gallery."""
     capture: Capture
     read: Callable[[bytes, str], Any]
     """File and name -> decoded; an InputError says in one sentence why it cannot be used."""

@@ -106,7 +106,6 @@ PICTURES = Modality(
     formats=f"PNG, JPEG, WebP, BMP, TIFF or GIF, up to {IMAGE_BYTES // 2**20} MB each. One or many.",
     prefix="",
     width=WIDTH,
-    on_home=True,
     capture=Capture(
         "Camera",
         "camera picture",

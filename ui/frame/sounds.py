@@ -176,7 +176,6 @@ SOUNDS = Modality(
     formats=f"WAV, FLAC, OGG, Opus or MP3, up to {SOUND_SECONDS} seconds and {SOUND_BYTES // 2**20} MB each. One or many.",
     prefix="sound_",
     width=WIDTH,
-    on_home=True,
     capture=Capture(
         "Microphone",
         "recording",

@@ -18,41 +18,12 @@ from ui.frame.samples import Sample, data_uri
 
 log = logging.getLogger("idecode.app")
 
-MAX_FILES = 200  # on the Inspect page, where each is shown
 MB = 2**20
 SHOWN = 14  # thumbnails
 SENTENCES = 12  # refusals that are shown in full
 PROGRESS_FROM = 21  # files; fewer are checked before a bar could be read
 CHECKED = "_checked"
 """Ending of the keys under which the files of one uploader are kept."""
-
-
-def few_files(modality: Modality) -> list[Sample]:
-    """Files to look at one by one; kept for this session, over page changes too."""
-    st.file_uploader(
-        modality.plural.capitalize(),
-        accept_multiple_files=True,
-        key="files",
-        help=modality.formats,
-        on_change=mark_changed,
-        args=("files",),
-        label_visibility="collapsed",
-    )
-    if was_changed("files"):
-        files = st.session_state["files"]
-        st.session_state["row"], st.session_state["draw"] = 0, None
-        st.session_state["uploads"], st.session_state["refused"] = (
-            [],
-            [],
-        )  # whatever happens, not the old ones
-        samples, sentences = check_files([File(f.name, f.getvalue()) for f in files[:MAX_FILES]], modality)
-        if len(files) > MAX_FILES:
-            sentences.append(
-                f"{len(files)} files came; the first {MAX_FILES} are shown. Use the command line for more."
-            )
-        st.session_state["uploads"], st.session_state["refused"] = samples, sentences
-    refused(st.session_state.get("refused", []))
-    return [sample for sample in st.session_state.get("uploads", []) if sample.modality is modality]
 
 
 def many_files(

@@ -23,7 +23,7 @@ def live_example(config: FolderSettings) -> None:
     foreign = dict(islice(gallery.foreign.items(), 0, SHOWN * step, step))
     belonging = dict(islice(gallery.belonging.items(), SHOWN))
     offered = [*foreign, *belonging]
-    if not modality.on_home or not offered:
+    if not offered:
         st.info("Open Inspect to try this detector.", icon=":material/search:")
         return
     if st.session_state.get("example_sample") not in offered:

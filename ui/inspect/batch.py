@@ -10,11 +10,10 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from idecode_core.conformal.judge import Judgement
-from ui.frame.cache import own_store
 from ui.frame.links import carry_over, keep
 from ui.frame.messages import escape
 from ui.frame.samples import Sample, data_uri
-from ui.frame.scores import MAX_PREPARED, content_key, score_vectors, take_prepared, vector_store
+from ui.frame.scores import content_key, score_vectors, take_prepared, vector_store
 from ui.frame.settings import rerun_panels
 
 if TYPE_CHECKING:
@@ -65,7 +64,6 @@ def score_with_progress(detector: "Detector", missing: Sequence[Sample], seed: i
             "Stop scoring", key="batch_stop", icon=":material/stop_circle:", on_click=_stop, args=(name,)
         )
     store, begin = vector_store(), time.monotonic()
-    waiting = own_store("prepared_store", MAX_PREPARED)
     for first in range(0, len(missing), CHUNK):
         chunk = missing[first : first + CHUNK]
         vectors = detector.score_vectors(
@@ -76,7 +74,6 @@ def score_with_progress(detector: "Detector", missing: Sequence[Sample], seed: i
         store.update(((detector, seed, s.content_hash), v) for s, v in zip(chunk, vectors, strict=True))
         done = first + len(chunk)
         bar.progress(done / len(missing), progress_words(done, len(missing), time.monotonic() - begin))
-    waiting.clear()
     place.empty()
 
 

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idecode_core.conformal.judge import Verdict, p_by_n
+from idecode_core.evaluation.power import ood_p_values, power, power_sentence
+from idecode_core.folder.settings import FolderSettings
 from idecode_core.report import Inspection, Report, inspect_batch, inspection_notebook, inspection_report
 from idecode_core.report.content import Figure
 from ui.frame.cache import own_store
@@ -14,6 +16,7 @@ from ui.frame.export import download_row
 from ui.frame.samples import Sample
 from ui.frame.scores import MAX_INSPECTED
 from ui.frame.settings import Settings
+from ui.inspect.power import stored_or_none
 from ui.inspect.strange import LOOK_FOR_MASKS, map_export, map_key, map_store, masks_figure
 
 if TYPE_CHECKING:
@@ -23,7 +26,11 @@ if TYPE_CHECKING:
 
 
 def export(
-    detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64], screen: "OnScreen"
+    config: FolderSettings,
+    detector: "Detector",
+    samples: Sequence[Sample],
+    vectors: NDArray[np.float64],
+    screen: "OnScreen",
 ) -> None:
     """Download buttons for what is on the screen at the click; the figures are those of the chosen row."""
 
@@ -43,6 +50,7 @@ def export(
 
     # Session state is read here, in the page's own thread, and not at the click.
     maps, looked_at = map_store(), own_store("inspected_store", MAX_INSPECTED)
+    stored = stored_or_none(config)
 
     def report() -> Report:
         row, settings = screen.row, screen.settings
@@ -55,6 +63,12 @@ def export(
                 *figures(detector, name, vectors[row], screen.found[row], settings),
                 *(why_figures(detector, name, inspected, settings.n) if inspected else ()),
                 *(map_export(name, mapped) if mapped else ()),
+            ),
+            power_sentence(
+                power(ood_p_values(stored, settings.n, settings.aggregate), settings.epsilon)
+                if stored
+                else (),
+                settings.epsilon,
             ),
         )
 

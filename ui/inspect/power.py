@@ -12,6 +12,7 @@ from ui.frame.settings import Settings
 
 if TYPE_CHECKING:
     from idecode_core.evaluation.power import SetPValues
+    from idecode_core.folder.stored import Stored
 
 
 def show_power(config: FolderSettings, settings: Settings) -> None:
@@ -38,8 +39,13 @@ def _p_values(
 ) -> "tuple[SetPValues, ...]":
     from idecode_core.evaluation.power import ood_p_values
 
+    stored = stored_or_none(_config)
+    return ood_p_values(stored, n, aggregate) if stored else ()
+
+
+def stored_or_none(config: FolderSettings) -> "Stored | None":
+    """The stored scores, where there are any that can be used."""
     try:
-        stored = get_stored(_config)
-        return ood_p_values(stored, n, aggregate) if stored else ()
+        return get_stored(config)
     except IdecodeError:
-        return ()
+        return None
