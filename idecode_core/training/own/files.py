@@ -73,11 +73,13 @@ class Scan:
         noun = NOUNS[self.modality]
         kinds = f" in {len(self.classes)} classes ({_some(self.classes)})" if self.classes else ""
         said = [f"{printable(self.source)}: {len(self.files):,} different {noun}s{kinds}."]
-        for these, what in ((self.broken, "cannot be read and"), (self.copies, "copies of others and")):
+        for these, one, several in (
+            (self.broken, "cannot be read and is", "cannot be read and are"),
+            (self.copies, "is a copy of another and is", "are copies of others and are"),
+        ):
             if these:
-                were = "is" if len(these) == 1 else "are"
-                verb = f"{were} {what}" if what.startswith("copies") else f"{what}"
-                said.append(f"{len(these):,} file{'s' * (len(these) > 1)} {verb} {were} left out:")
+                verb = f"file {one}" if len(these) == 1 else f"files {several}"
+                said.append(f"{len(these):,} {verb} left out:")
                 said += [f"  {sentence}" for sentence in these[:shown]]
                 if len(these) > shown:
                     said.append(f"  ... and {len(these) - shown:,} more")
