@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from idecode_core.conformal.calibration import Calibration
 from idecode_core.evaluation.recalibrated import bundled_sets, what_is_lost
 from idecode_core.folder.detector import load_detector
 from idecode_core.folder.settings import read_settings
+from idecode_core.guarantees.same_source import compare
 from idecode_core.image.sets import load_images
+from idecode_core.report.calibrations import calibration_card, calibration_report
 from ui.frame.samples import png as as_png
 
 
@@ -66,6 +69,18 @@ def test_what_is_lost_is_counted_as_one_would_by_hand():
     assert "cannot flag anything" in few.reading()
 
 
+def test_report_and_card_say_what_was_lost_and_who_the_parent_is():
+    parent, own = Calibration(np.arange(1.0, 100.0)[:, None]), Calibration(np.arange(201.0, 300.0)[:, None])
+    lost = what_is_lost(parent, own, {"near": np.full((4, 1), 150.0)}, n=1, epsilon=0.05)
+    comparison = compare(own.scores(1), parent.scores(1))
+    report = calibration_report("cats", comparison, ["a.png"], [201.0], [0.01], {}, None, "", lost)
+    assert any("near 4 of 4, now 0 of 4" in sentence for sentence in report.sentences)
+    shipped = SimpleNamespace(name="cats", summary="pictures of cats", calibration=parent)
+    card = calibration_card("temples", shipped, own, comparison, 1, belongs="temples", lost=lost)
+    for part in ("What belongs: temples.", "Parent: cats", "| near | 4 of 4 | 0 of 4 |", "not detection"):
+        assert part in card
+
+
 def test_the_bundled_sets_leave_out_what_the_parent_knows():
     assert "clothing" not in bundled_sets("image", "fashion")
     assert set(bundled_sets("image", "fashion")) == {"digits", "photographs", "textures", "CIFAR-10"}
@@ -78,7 +93,7 @@ def test_the_page_says_that_a_detector_calibrated_on_strange_files_is_blind(scor
     parent = load_detector(checkpoints / "fashion-rotations")
     digits = bundled_sets("image", "fashion")["digits"]
     flagged = parent.detect(digits, n=5, epsilon=0.05).p_values < 0.05
-    assert f"| digits | {flagged.mean():.0%} | 0% | 25 |" in words(scored)
+    assert f"| digits | {flagged.mean():.0%} | 0% | 20 |" in words(scored)
 
 
 def test_use_it_now_needs_a_name_that_is_free_and_what_belongs_and_is_then_at_hand_on_every_page(

@@ -16,7 +16,7 @@ from idecode_core.conformal.calibration import Calibration
 if TYPE_CHECKING:
     from idecode_core.scorer import Samples
 
-PER_SET = 25  # samples of each bundled set: a glance, not a benchmark
+PER_SET = 20  # samples of each bundled set: a glance, not a benchmark
 PICTURES = {
     "digits": "digits",
     "photos": "photographs",

@@ -7,7 +7,6 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from idecode_core.folder.settings import FolderSettings
-from ui.frame.cache import get_detector
 from ui.frame.settings import Settings
 
 if TYPE_CHECKING:
@@ -15,32 +14,53 @@ if TYPE_CHECKING:
     from idecode_core.detector import Detector
     from idecode_core.evaluation.recalibrated import Lost
 
+Vectors = dict[str, NDArray[np.float64]]
+Key = tuple[str, str, int, int]
+MOST = 24  # detectors and seeds
+
 
 def lost_by(
     config: FolderSettings, detector: "Detector", own: "Calibration", n: int, settings: Settings
 ) -> "Lost":
     from idecode_core.evaluation.recalibrated import what_is_lost
 
-    vectors = bundled_vectors(
-        config.scorer_sha256, config.dataset, settings.seed, detector.calibration.n_max, config
-    )
+    vectors = bundled_vectors(config, detector, settings.seed)
     return what_is_lost(
         detector.calibration, own, vectors, n=n, epsilon=settings.epsilon, aggregate=settings.aggregate
     )
 
 
-@st.cache_resource(
-    show_spinner="Looking at what is lost: scoring samples that come with the project ...", max_entries=24
-)
-def bundled_vectors(
-    scorer_sha256: str, dataset: str, seed: int, n_max: int, _config: FolderSettings
-) -> dict[str, NDArray[np.float64]]:
-    """Label -> V at n_max of bundled samples; for all visitors, nothing of theirs is in it."""
+@st.cache_resource(show_spinner=False)
+def _scored() -> dict[Key, Vectors]:
+    """For all visitors: bundled samples, nothing of theirs."""
+    return {}
+
+
+def bundled_vectors(config: FolderSettings, detector: "Detector", seed: int) -> Vectors:
+    """Label -> V at n_max of bundled samples; the model runs once for each detector and seed."""
     from idecode_core.evaluation.recalibrated import bundled_sets
 
-    detector = get_detector(_config)
-    sets = bundled_sets(_config.modality, dataset)
-    return {label: detector.score_vectors(samples, n=n_max, seed=seed) for label, samples in sets.items()}
+    store, n_max = _scored(), detector.calibration.n_max
+    key = (config.scorer_sha256, config.dataset, seed, n_max)
+    if key in store:
+        return store[key]
+    sets = bundled_sets(config.modality, config.dataset)
+    total, finished = sum(len(samples) for samples in sets.values()), 0
+    found: Vectors = {}
+    bar = st.progress(0.0, f"What is lost? Scoring {total} samples that come with the project ...")
+    for label, samples in sets.items():
+        before = finished
+
+        def progress(done: int, before: int = before) -> None:
+            bar.progress(min((before + done) / total, 1.0))
+
+        found[label] = detector.score_vectors(samples, n=n_max, seed=seed, progress=progress)
+        finished += len(samples)
+    bar.empty()
+    while len(store) >= MOST:
+        store.pop(next(iter(store)), None)
+    store[key] = found
+    return found
 
 
 def show_lost(lost: "Lost") -> None:
