@@ -236,3 +236,10 @@ def test_pictures_survive_any_single_change_of_a_byte() -> None:
         Image.fromarray(pixels).save(buffer, kind)
         for data in damaged(buffer.getvalue())[:50]:
             assert one_sentence(lambda: read_image(data))  # noqa: B023
+
+
+def test_a_complaint_cannot_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    from idecode_core.cli.inputs import complain
+
+    complain("\x1b[2Jevil\r.png: is empty")
+    assert capsys.readouterr().err == "idecode: \\x1b[2Jevil\\r.png: is empty\n"

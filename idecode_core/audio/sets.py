@@ -85,7 +85,7 @@ def load_sounds(name: str, root: Path | str | None = None) -> SoundSet:
             f"{path} is not a set of sounds: expected int16 samples cut at {len(y) + 1} offsets, got {x.dtype} {x.shape} "
             f"and {len(offsets)} offsets; make it again."
         )
-    clips = tuple(Sound(x[a:b].astype(np.float32) / 32768, rate) for a, b in pairwise(offsets))
+    clips = tuple(Sound(x[a:b].astype(np.float32) / np.float32(32768), rate) for a, b in pairwise(offsets))
     return SoundSet(name, clips, y, classes, fold)
 
 
