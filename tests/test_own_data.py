@@ -94,6 +94,7 @@ def test_animals_become_a_detector_that_flags_vehicles(run, tmp_path: Path, monk
     assert "itself.png" in out
     assert "again.png: the same as kind ä0/003.png" in out
     assert "Expected time" in out
+    assert "--detector mine; the app lists it" in out
     made = tmp_path / "found by the app" / "mine"
     detector = load_detector("mine", "cpu")  # by its name, as the app finds it
     assert detector.summary == "our animals"

@@ -117,6 +117,8 @@ class Job:
 
 def train_own(wanted: Wanted, device: "torch.device", runs: Path) -> None:
     """Look, plan and say so, fit or train, calibrate, evaluate, write card and report; the folder appears when all is done."""
+    import torch
+
     from idecode_core.files import write_folder, write_json
     from idecode_core.report.card import write_card
     from idecode_core.report.own_data import write_own_report
@@ -145,6 +147,8 @@ def train_own(wanted: Wanted, device: "torch.device", runs: Path) -> None:
     say("Parts: " + ", ".join(f"{len(indices):,} {PARTS[name]}" for name, indices in own.parts()) + ".")
     if world.is_first:
         prepare_run(job, say)
+    if world.size > 1 and not job.plan.is_frozen:
+        torch.distributed.barrier()  # the others must not read what the first one removes
     if not (job.made / "config.json").is_file():
         if job.plan.is_frozen:
             make_frozen_detector(job, outside, say)
@@ -312,6 +316,8 @@ def score_own(job: Job, outside: "list[SetToScore]") -> None:
 
 
 def say_result(result: "OwnResult", out: Path, say: Say) -> None:
+    from idecode_core.folder.settings import checkpoint_root
+
     rate = result.false_detections
     say(f"\nAt epsilon = {rate.epsilon:g}: {rate.rate:.1%} of your test files are flagged.")
     for one in result.against:
@@ -320,6 +326,6 @@ def say_result(result: "OwnResult", out: Path, say: Say) -> None:
         )
     for sentence in result.weak:
         say(f"Weak: {sentence}")
-    say(
-        f"{out}: ready. Use it with --detector {out}; the app lists it, and the report is {out / 'report.html'}"
-    )
+    listed = out.resolve().parent == checkpoint_root().resolve()
+    use = f"--detector {out.name}; the app lists it" if listed else f"--detector {out}"
+    say(f"{out}: ready. Use it with {use}. The report: {out / 'report.html'}")
