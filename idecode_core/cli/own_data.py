@@ -209,7 +209,7 @@ def make_frozen_detector(job: Job, outside: "list[SetToScore]", say: Say) -> Non
     scored = len(parts.calibration) + min(len(job.own.test), MOST_TESTED) + sum(len(one) for one in outside)
     views = job.plan.fit_draws * len(parts.training) + len(parts.validation) + N_MAX * scored
     say(
-        f"Expected time: {in_words(1.3 * views * seconds_per_variant(seen))} on {job.device}, for {views:,} views."
+        f"Expected time: {in_words(1.5 * views * seconds_per_variant(seen))} on {job.device}, for {views:,} views."
     )
     with progress_bars() as report:
         make_frozen(
