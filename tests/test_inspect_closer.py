@@ -129,6 +129,17 @@ def test_together_the_figure_draws_the_cut_of_the_batch_and_the_words_speak_of_f
     assert drawn[0]["x"][0] == pytest.approx(alone.threshold)
 
 
+def test_a_link_that_judges_together_does_so_in_the_table_and_in_the_verdict(detector) -> None:
+    files = {name: png(pixels) for name, pixels in mixed().items()}
+    at = upload(inspect(source="Files", rule="together", epsilon="0.2"), ("mixed.zip", zipped(files)))
+    vectors = detector.score_vectors(list(mixed().values()), n=5)
+    together = judge(detector.calibration, vectors, epsilon=0.2, false_discovery_control=True)
+    assert sum(at.dataframe[0].value["Verdict"] == "flagged") == together.is_ood.sum()
+    shown = texts(at)
+    assert "Judged together" in shown
+    assert "among 12 files" in shown
+
+
 def test_what_is_flagged_lies_above_the_line_that_is_drawn_and_nothing_else(detector) -> None:
     vectors = detector.score_vectors(list(mixed().values()), n=5)
     for control in (False, True):

@@ -132,12 +132,8 @@ def summary(found: Judgement) -> str:
     )
 
 
-def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
-    """The files, the strangest first; a row or the keyboard chooses what the page looks at."""
-    import pandas as pd  # type: ignore[import-untyped]
-
-    from idecode_core.verdict import counting
-
+def choose_rule() -> None:
+    """Alone or together. Drawn before anything is judged: a link may have chosen."""
     carry_over(["rule"])
     st.segmented_control(
         "Judge the files",
@@ -151,6 +147,14 @@ def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
         "most a share epsilon belongs (Benjamini-Hochberg). Both on average.",
     )
     keep(["rule"])
+
+
+def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
+    """The files, the strangest first; a row or the keyboard chooses what the page looks at."""
+    import pandas as pd  # type: ignore[import-untyped]
+
+    from idecode_core.verdict import counting
+
     st.markdown(summary(found))
     order = strangest_first(found)
     at = int(np.flatnonzero(order == row)[0])

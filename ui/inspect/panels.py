@@ -16,7 +16,7 @@ from ui.frame.messages import escape
 from ui.frame.samples import Sample
 from ui.frame.scores import growing_p_values, vectors_over_seeds
 from ui.frame.settings import Settings, current, panel
-from ui.inspect.batch import settle_row, table
+from ui.inspect.batch import choose_rule, settle_row, table
 from ui.inspect.choose import follow
 from ui.inspect.inputs import as_the_model_sees_it, look_at
 from ui.inspect.power import show_power
@@ -65,6 +65,7 @@ class OnScreen:
 def files(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
     """The table of many files."""
     if len(samples) > 1:
+        choose_rule()
         table(samples, verdicts(detector, samples, vectors, current()), chosen_row(samples))
 
 
