@@ -56,12 +56,20 @@ def main() -> None:
     if arguments.measure:
         print(measure(arguments.measure[0], Path(arguments.measure[1]), arguments.photographs))
         return
-    print(f"{arguments.photographs} photographs of 12 megapixels, n = 1; MB above idle (goal: at most {GOAL:,})")
+    print(
+        f"{arguments.photographs} photographs of 12 megapixels, n = 1; MB above idle (goal: at most {GOAL:,})"
+    )
     with TemporaryDirectory() as folder:
         write_photographs(Path(folder))
         for settings in list_detectors():
             if settings.modality == "image":
-                command = [sys.executable, "-m", "benchmarks.memory", "--photographs", str(arguments.photographs)]
+                command = [
+                    sys.executable,
+                    "-m",
+                    "benchmarks.memory",
+                    "--photographs",
+                    str(arguments.photographs),
+                ]
                 command += ["--measure", settings.folder.name, folder]
                 found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
                 print(f"  {settings.name:24} {float(found):8.0f}")

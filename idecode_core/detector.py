@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
     import torch
 
-    from idecode_core.around import Loss
     from idecode_core.ncm import BaseNCM
-    from idecode_core.own_model import PredictFn
+    from idecode_core.own.model import PredictFn
+    from idecode_core.own.scorer import Loss
     from idecode_core.transforms import TransformSet
 
 
@@ -117,8 +117,8 @@ class Detector:
         say otherwise); one number each is for networks that take grey pictures. `features` names the layer whose output
         familiarity looks at. docs/your-own-model.md says which transforms and which base NCM suit which network.
         """
-        from idecode_core.around import own_scorer
         from idecode_core.device import choose_device
+        from idecode_core.own.scorer import own_scorer
 
         scorer = own_scorer(
             network,
@@ -173,7 +173,8 @@ class Detector:
     def fit(
         self, samples: Samples, y: object = None, *, seed: int = 0, progress: Progress | None = None
     ) -> "Detector":
-        """This detector calibrated on other samples that belong: a new one, because a detector never changes.
+        """This detector calibrated on other samples that belong: a new one, because a detector never changes. What belongs is
+        no longer a public dataset that the program knows.
 
         It repairs false alarms where the source has drifted, not detection. `y` is not used.
         """
@@ -181,7 +182,7 @@ class Detector:
         fitted = Detector.calibrate(
             self.name, self.scorer, samples, n_max=n_max, seed=seed, progress=progress
         )
-        return replace(self, calibration=fitted.calibration)
+        return replace(self, calibration=fitted.calibration, dataset="")
 
     def score_samples(self, samples: Samples, **settings: Any) -> NDArray[np.float64]:
         """scikit-learn's verb: -F(V(x)), larger for what belongs: (batch,). Settings are those of `detect`."""

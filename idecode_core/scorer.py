@@ -36,7 +36,7 @@ SCORERS = {
     "image": "idecode_core.image.scorer:ImageScorer",
     "audio": "idecode_core.audio.scorer:AudioScorer",
     "merged": "idecode_core.merged:MergedScorer",
-    "own": "idecode_core.around:OwnScorer",
+    "own": "idecode_core.own.scorer:OwnScorer",
     "mahalanobis": "idecode_core.baselines.mahalanobis:Mahalanobis",
     "neighbours": "idecode_core.baselines.neighbours:Neighbours",
 }

@@ -7,8 +7,8 @@ import zipfile
 
 import pytest
 
-from idecode_core.files import archives
 from idecode_core.errors import InputError
+from idecode_core.files import archives
 from idecode_core.files.archives import File, climbs, read_files, read_zip
 
 IMAGES = (".png", ".jpg")

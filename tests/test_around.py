@@ -11,10 +11,10 @@ from small import random_images
 from torch import nn
 
 from idecode_core import Detector, load_detector, save_detector
-from idecode_core.around import OwnScorer, register_base_ncm
 from idecode_core.errors import CheckpointError, IdecodeError, SettingError
 from idecode_core.folder.detector import scorer_hash, stored_weights
 from idecode_core.ncm import BASE_NCMS
+from idecode_core.own.scorer import OwnScorer, register_base_ncm
 from idecode_core.transforms import Rotations, SmallAffine
 
 SIZE = 32

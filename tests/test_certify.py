@@ -11,9 +11,9 @@ from scipy import stats
 from sklearn.utils.estimator_checks import check_estimator
 
 import idecode_core
-from idecode_core.certified import Certified, certify
 from idecode_core.conformal import ranking
 from idecode_core.errors import IdecodeError, NothingFlaggedWarning, WrongSignWarning
+from idecode_core.own.scores import Certified, certify
 
 FEW = st.integers(-5, 5).map(float)  # ties are frequent
 SOME = arrays(np.float64, st.integers(1, 40), elements=FEW)

@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pytest
 
-from idecode_core.certified import certify
 from idecode_core.cli.app import main
 from idecode_core.errors import IdecodeError
 from idecode_core.files.archives import File
 from idecode_core.files.one_column import read_scores
+from idecode_core.own.scores import certify
 
 NORMAL = np.random.default_rng(0).normal(size=200)
 NEW = np.random.default_rng(1).normal(2, size=30)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from idecode_core.certified import certify
+from idecode_core.own.scores import certify
 from idecode_core.plots.histograms import Group, score_histograms
 from idecode_core.plots.style import CALIBRATION
 from idecode_core.report import to_csv

@@ -8,7 +8,7 @@ import torch
 from small import random_images, small_scorer
 
 from idecode_core.errors import DeviceError, SmallerBatchesWarning
-from idecode_core.pieces import in_pieces
+from idecode_core.models.pieces import in_pieces
 
 
 def fits(most: int, error: type[Exception] = torch.OutOfMemoryError, words: str = "CUDA out of memory."):

@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 from small import random_images
 
-from idecode_core.image import read as images
 from idecode_core.errors import InputError
+from idecode_core.image import read as images
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.read import read_image
 

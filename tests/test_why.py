@@ -22,8 +22,8 @@ from idecode_core.image.occlusion import (
 )
 from idecode_core.merged import MergedScorer
 from idecode_core.plots.why import moved_by_masks, score_parts, strange_parts
+from idecode_core.report.why import parts, sum_in_words
 from idecode_core.transforms import Projective, Rotations
-from idecode_core.why import parts, sum_in_words
 
 ROOT = Path(__file__).parent.parent
 PICTURE = random_images(1)[0]

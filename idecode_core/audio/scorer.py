@@ -17,10 +17,10 @@ from idecode_core.audio.read import Sound, decode
 from idecode_core.audio.variants import sound_variants
 from idecode_core.draws import Prepared, content_key
 from idecode_core.errors import CheckpointError, SettingError
+from idecode_core.models.pieces import in_pieces
 from idecode_core.models.restore import with_weights
 from idecode_core.models.vgg import VGG, VGGConfig, blank_vgg
 from idecode_core.ncm import BASE_NCMS, ERROR
-from idecode_core.pieces import in_pieces
 from idecode_core.scorer import (
     VARIANTS_PER_BATCH,
     Inspected,

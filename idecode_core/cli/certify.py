@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from idecode_core.certified import Certified
     from idecode_core.conformal import FloatArray
+    from idecode_core.own.scores import Certified
 
 SOME_FLAGGED = 1
 Column = Annotated[str, typer.Option(help="Title or number of the column that holds the scores.")]
@@ -49,8 +49,8 @@ def certify(
       python -m idecode_core certify normal.csv --test new.csv --epsilon 0.05 --delta 0.1 --out p.csv
       python -m idecode_core certify likelihoods.npy --larger-is normal --json
     """
-    from idecode_core.certified import certify as calibrate
     from idecode_core.conformal import check_epsilon
+    from idecode_core.own.scores import certify as calibrate
 
     check_epsilon(epsilon)
     if out is not None and test is None:

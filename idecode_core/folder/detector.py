@@ -24,7 +24,7 @@ from idecode_core.files.read import DAMAGE, reason
 from idecode_core.folder.calibration import read_calibration, write_calibration
 from idecode_core.folder.manifest import check_parts, write_listing
 from idecode_core.folder.settings import FILES, FORMAT, find_detector, read_settings
-from idecode_core.own_model import PREFIX
+from idecode_core.own.model import PREFIX
 from idecode_core.scorer import Scorer, build_scorer
 
 

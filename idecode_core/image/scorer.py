@@ -19,9 +19,9 @@ from idecode_core.image.features import Preprocessing
 from idecode_core.image.read import Pixels, decode
 from idecode_core.image.variants import image_variants
 from idecode_core.models import Equivariant, ModelConfig, blank_model
+from idecode_core.models.pieces import in_pieces
 from idecode_core.models.restore import with_weights
 from idecode_core.ncm import BASE_NCMS
-from idecode_core.pieces import in_pieces
 from idecode_core.scorer import (
     VARIANTS_PER_BATCH,
     Inspected,

@@ -7,8 +7,8 @@ from idecode_core.report.notebook import Code
 from idecode_core.report.steps import Expression, Step, steps_notebook
 
 if TYPE_CHECKING:
-    from idecode_core.certified import Certified
     from idecode_core.conformal import FloatArray
+    from idecode_core.own.scores import Certified
 
 EMBEDDED = 20_000
 """Scores that a notebook holds itself; of more, it reads the file that lies beside it."""
@@ -24,7 +24,7 @@ def certified_export(
     column: str = "",
 ) -> Export:
     """One row per new score; `names` are the files that the scores came in."""
-    from idecode_core.certified import certify
+    from idecode_core.own.scores import certify
 
     limit = certified.threshold(certified.epsilon, certified.delta)
     settings = {**certified.get_params(), "k": certified.k, "threshold": limit}

@@ -12,7 +12,7 @@ from ui.frame.look import show
 from ui.frame.settings import DEFAULT_EPSILON, EPSILONS
 
 if TYPE_CHECKING:
-    from idecode_core.certified import Certified
+    from idecode_core.own.scores import Certified
 
 KEYS = ("c_larger_is", "c_epsilon", "c_sure")
 ON_AVERAGE = "on average"
@@ -42,7 +42,7 @@ def controls() -> dict[str, Any]:
 
 def result(scores: Scores, settings: dict[str, Any]) -> None:
     """The statement first, then the figure and the new scores."""
-    from idecode_core.certified import certify
+    from idecode_core.own.scores import certify
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

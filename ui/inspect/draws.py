@@ -68,7 +68,7 @@ def why(detector: "Detector", inspected: "Inspected", draw: int, variants: "Sequ
     """The draw's score as its terms: bars that add up, and what each is."""
     from idecode_core.merged import MergedScorer
     from idecode_core.plots.why import score_parts
-    from idecode_core.why import parts, sum_in_words
+    from idecode_core.report.why import parts, sum_in_words
 
     found = parts(detector.scorer, inspected, draw)
     total = float(inspected.score_vector[draw])

@@ -106,7 +106,7 @@ def why_figures(detector: "Detector", name: str, inspected: "Inspected", n: int)
     """The parts of the strangest draw, and of a sound the masks that moved the score."""
     from idecode_core.audio.scorer import AudioScorer, InspectedSound
     from idecode_core.plots.why import score_parts
-    from idecode_core.why import parts
+    from idecode_core.report.why import parts
 
     draw = int(np.argmax(inspected.score_vector[:n]))
     found = parts(detector.scorer, inspected, draw)

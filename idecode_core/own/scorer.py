@@ -23,7 +23,7 @@ from idecode_core.files.read import reason
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer, Predicted
 from idecode_core.ncm import BASE_NCMS, BaseNCM
-from idecode_core.own_model import OwnModel, PredictFn, check_weights, close, open_program
+from idecode_core.own.model import OwnModel, PredictFn, check_weights, close, open_program
 from idecode_core.scorer import VARIANTS_PER_BATCH, Samples, Settings, chunks, prepared
 from idecode_core.transforms import SmallAffine, TransformSet, build_transforms, transform_settings
 
