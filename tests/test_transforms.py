@@ -5,8 +5,8 @@ import pytest
 import torch
 from PIL import Image
 from scipy import stats
+from small import content_keys
 
-from idecode_core.draws import content_keys
 from idecode_core.transforms import Projective, Rotations, SharpRotations, SmallAffine
 from idecode_core.transforms.projective import CENTRE, SPREAD
 
