@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from idecode_core.draws import Prepared, content_key
 from idecode_core.errors import SettingError
-from idecode_core.image.features import Preprocessing
+from idecode_core.image.features import Preprocessing, unit_range
 from idecode_core.image.read import Pixels, decode
 from idecode_core.models.equivariant import ModelConfig, build_backbone
 from idecode_core.models.restore import with_weights
@@ -82,8 +82,7 @@ class Features:
 
     def variants(self, points: Sequence[Prepared], n: int) -> tuple[Tensor, Tensor, Tensor]:
         """Drawn parameters (batch, m, ...), g(x) (batch, m, 3, h, w) and its features (batch, m, d)."""
-        x = torch.from_numpy(np.stack([point.x for point in points])).to(self.device)
-        x = x.permute(0, 3, 1, 2).float() / 255
+        x = unit_range([point.x for point in points], self.device)
         drawn = self.transforms.sample(np.stack([point.key for point in points]), n)
         with torch.inference_mode():
             gx = self.transforms.apply(x, drawn)

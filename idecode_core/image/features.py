@@ -1,15 +1,21 @@
 """What the model sees of a picture: the middle square at the model's size."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image
+from torch import Tensor
 
 from idecode_core.errors import SettingError
 from idecode_core.image.read import Pixels
+from idecode_core.image.unrounded import Floats
 
 SMALLEST, LARGEST = 8, 1024
+GREY = np.array([0.299, 0.587, 0.114], np.float32)  # ITU-R 601, as PIL has it for 8-bit pictures
 
 
 @dataclass(frozen=True)
@@ -29,8 +35,16 @@ class Preprocessing:
                 "Correct the settings."
             )
 
-    def __call__(self, pixels: Pixels) -> Pixels:
-        """uint8 (h, w, 3) -> uint8 (size, size, 3)."""
+    @overload
+    def __call__(self, pixels: Pixels) -> Pixels: ...
+
+    @overload
+    def __call__(self, pixels: Floats) -> Floats: ...
+
+    def __call__(self, pixels: Pixels | Floats) -> Pixels | Floats:
+        """uint8 (h, w, 3) -> uint8 (size, size, 3); unrounded floats in [0, 1] stay unrounded floats."""
+        if pixels.dtype != np.uint8:
+            return self._unrounded(pixels.astype(np.float32, copy=False))
         h, w = pixels.shape[:2]
         if (h, w) != (self.size, self.size):
             side = min(h, w)
@@ -42,8 +56,41 @@ class Preprocessing:
             pixels = np.repeat(grey[..., None], 3, axis=2)
         return pixels
 
+    def _unrounded(self, floats: Floats) -> Floats:
+        """The same steps, channel by channel in floating point: (h, w, 3) -> (size, size, 3)."""
+        h, w = floats.shape[:2]
+        if (h, w) != (self.size, self.size):
+            side = min(h, w)
+            top, left = (h - side) // 2, (w - side) // 2
+            square = floats[top : top + side, left : left + side]
+            channels = [
+                Image.fromarray(np.ascontiguousarray(square[..., c])).resize(
+                    (self.size, self.size), Image.Resampling.BICUBIC
+                )
+                for c in range(3)
+            ]
+            floats = np.stack([np.asarray(channel) for channel in channels], axis=2).clip(0, 1)
+        if self.grey:
+            floats = np.repeat((floats @ GREY)[..., None], 3, axis=2)
+        return floats
+
     def resize(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """A whole stack (batch, h, w, 3) -> (batch, size, size, 3)."""
         if images.shape[1:3] == (self.size, self.size) and not self.grey:
             return images
         return np.stack([self(image) for image in images])
+
+
+def unit_range(pictures: Sequence[Pixels | Floats], device: torch.device) -> Tensor:
+    """Pictures at the model's size, 8-bit or unrounded, each (size, size, 3) -> floats in [0, 1] on the device:
+    (batch, 3, size, size)."""
+    if all(picture.dtype == np.uint8 for picture in pictures):  # a quarter of the bytes travel to the device
+        return torch.from_numpy(np.stack(pictures)).to(device).permute(0, 3, 1, 2).float() / 255
+    return torch.cat(
+        [
+            unit_range([picture], device)
+            if picture.dtype == np.uint8
+            else torch.from_numpy(picture)[None].to(device).permute(0, 3, 1, 2)
+            for picture in pictures
+        ]
+    )

@@ -15,6 +15,7 @@ from idecode_core.draws import Prepared
 from idecode_core.errors import InputError
 from idecode_core.files.limits import IMAGE_BYTES as MAX_BYTES
 from idecode_core.files.read import read_at_most, regular_size
+from idecode_core.image.unrounded import Unrounded
 
 MAX_PIXELS = 50_000_000
 MIN_SIDE = 8
@@ -177,7 +178,7 @@ def decode(samples: Any) -> Iterator[Any]:
     Torch tensors are (C, H, W) or (N, C, H, W), as everywhere in torch; of (image, label) the label is left out.
     """
     samples = _as_array(samples)
-    if isinstance(samples, str | Path | bytes | Image.Image | Prepared) or (
+    if isinstance(samples, str | Path | bytes | Image.Image | Prepared | Unrounded) or (
         isinstance(samples, np.ndarray) and samples.ndim < 4
     ):
         samples = [samples]
@@ -195,6 +196,8 @@ def decode(samples: Any) -> Iterator[Any]:
         sample = _as_array(_without_label(sample))
         if isinstance(sample, Prepared):
             yield sample
+        elif isinstance(sample, Unrounded):
+            yield from sample.pictures()
         elif isinstance(sample, np.ndarray) and sample.ndim == 4:
             yield from (read_image(image) for image in sample)
         elif isinstance(sample, list | tuple):

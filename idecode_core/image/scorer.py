@@ -15,7 +15,7 @@ from torch import Tensor
 
 from idecode_core.draws import Prepared, content_key
 from idecode_core.errors import SettingError
-from idecode_core.image.features import Preprocessing
+from idecode_core.image.features import Preprocessing, unit_range
 from idecode_core.image.read import Pixels, decode
 from idecode_core.image.variants import image_variants
 from idecode_core.models import Equivariant, ModelConfig, blank_model
@@ -109,8 +109,7 @@ class ImageScorer(NetworkScorer):
 
     def tensor(self, points: Sequence[Prepared]) -> Tensor:
         """Prepared samples -> floats in [0, 1] on the device: (batch, 3, size, size)."""
-        stack = np.stack([point.x for point in points])
-        return torch.from_numpy(stack).to(self.device).permute(0, 3, 1, 2).float() / 255
+        return unit_range([point.x for point in points], self.device)
 
     def predict(self, x: Tensor, parameters: Tensor, base_ncms: Sequence[str] | None = None) -> Predicted:
         """M on the variants of x (batch, 3, h, w) that the drawn parameters (batch, m, ...) make."""
