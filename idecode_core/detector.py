@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from idecode_core.conformal import check_epsilon
-from idecode_core.conformal.calibration import Aggregate, Calibration
+from idecode_core.conformal.calibration import Aggregate, Calibration, chosen_n
 from idecode_core.conformal.judge import Judgement, judge
 from idecode_core.errors import SettingError
 from idecode_core.files.find import found_files
@@ -84,7 +84,8 @@ class Detector:
         dataset: str = "",
         progress: Progress | None = None,
     ) -> "Detector":
-        """Score the held-out calibration set, each point with its own n_max draws."""
+        """Score the held-out calibration set, each point with its own n_max draws; with one where the scorer draws nothing."""
+        n_max = min(n_max, getattr(scorer, "most_draws", n_max))
         calibration_set, _ = found_files(calibration_set, _extensions(scorer.modality))
         scored = scorer.score(calibration_set, n=n_max, seed=seed, progress=progress)
         return Detector(name, scorer, Calibration(scored.score_vectors, seed), summary, dataset)
@@ -140,7 +141,7 @@ class Detector:
         self,
         samples: Samples,
         *,
-        n: int = 5,
+        n: int | None = None,
         epsilon: float = 0.05,
         delta: float | None = None,
         seed: int = 0,
@@ -150,10 +151,12 @@ class Detector:
     ) -> Detection:
         """Algorithm 1, for each point of a batch: files, folders, globs, arrays, tensors, datasets, loaders.
 
+        n is 5 if it is left out, or 1 for a detector without random draws.
         With `delta`, the rate is at most epsilon for a share 1 - delta of all calibration sets, not only on average.
         Sounds as bare arrays need their `sample_rate` in Hz.
         """
-        cut = self._cut(n, epsilon, delta)
+        n = chosen_n(n, self.calibration.n_max, self.name)
+        cut = self._cut(epsilon, delta)
         samples, names = found_files(samples, _extensions(self.scorer.modality))
         if sample_rate is not None:
             from idecode_core.audio.read import decode
@@ -213,13 +216,8 @@ class Detector:
         """The transforms drawn for one point of a detection, in words."""
         return self.scorer.describe(detection.parameters[index])
 
-    def _cut(self, n: int, epsilon: float, delta: float | None) -> float:
+    def _cut(self, epsilon: float, delta: float | None) -> float:
         """What p-values are compared with."""
-        if not 1 <= n <= self.calibration.n_max:
-            raise SettingError(
-                f"n must lie between 1 and {self.calibration.n_max}, the draws that {self.name} was calibrated with, "
-                f"got {n}. Calibrate again with a larger n_max to use more draws."
-            )
         if delta is not None:
             return corrected_epsilon(self.calibration.k, epsilon, delta)
         check_epsilon(epsilon, self.calibration.k)

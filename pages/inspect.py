@@ -49,12 +49,14 @@ with guard():
     st.html(STYLE)
     with show:
         screen = results(config, detector, samples, vectors)
-    st.markdown("### Why: each transform on its own")
-    st.caption(
-        "The input is transformed at random, and the model is asked what it sees. It learned to answer well for inputs "
-        "that belong, so a high score is strange. Choose a point or a picture to enlarge that draw."
-    )
+    if config.n_max > 1:
+        st.markdown("### Why: each transform on its own")
+        st.caption(
+            "The input is transformed at random, and the model is asked what it sees. It learned to answer well for inputs "
+            "that belong, so a high score is strange. Choose a point or a picture to enlarge that draw."
+        )
     draws(detector, samples, vectors)
     strange(detector, samples)
-    chance(detector, samples, vectors)
+    if config.n_max > 1:
+        chance(detector, samples, vectors)
     export(config, detector, samples, vectors, screen)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from idecode_core.draws import Prepared, content_key
-from idecode_core.image.features import Preprocessing
+from idecode_core.image.features import Preprocessing, unit_range
 from idecode_core.image.read import Pixels, decode
 from idecode_core.scorer import (
     Inspected,
@@ -31,7 +31,7 @@ from idecode_core.scorer import (
     prepared,
 )
 
-PICTURES_PER_BATCH = 256
+PIXELS_PER_BATCH = 2**18  # 256 pictures of 32 x 32: memory is bounded by the batch at the model's size
 AS_IT_IS = "as it is"
 
 
@@ -41,6 +41,8 @@ class OnceScorer(ABC):
 
     kind: ClassVar[str]
     modality: ClassVar[str] = "image"
+    most_draws: ClassVar[int] = 1
+    """What `Detector.calibrate` stores per point: more would be the same number again."""
     term: ClassVar[str]
     """The score in words a newcomer understands."""
 
@@ -50,7 +52,10 @@ class OnceScorer(ABC):
 
     @abstractmethod
     def strangeness(self, x: Tensor) -> Tensor:
-        """Pictures in [0, 1] (batch, 3, size, size) on the device -> scores (batch,). Gradients may be asked for."""
+        """Pictures in [0, 1] (batch, 3, size, size) on the device -> scores (batch,).
+
+        It is called without gradients; a method that needs them asks for them with `torch.enable_grad()`.
+        """
 
     @abstractmethod
     def own_settings(self) -> Settings:
@@ -75,10 +80,13 @@ class OnceScorer(ABC):
     def prepare(self, decoded: Pixels, seed: int) -> Prepared:
         return Prepared(content_key(decoded, seed), seed, self.preprocessing(decoded))
 
+    @property
+    def points_per_batch(self) -> int:
+        return max(1, PIXELS_PER_BATCH // self.preprocessing.size**2)
+
     def tensor(self, points: Sequence[Prepared]) -> Tensor:
         """Prepared samples -> floats in [0, 1] on the device: (batch, 3, size, size)."""
-        stack = np.stack([point.x for point in points])
-        return torch.from_numpy(stack).to(self.device).permute(0, 3, 1, 2).float() / 255
+        return unit_range([point.x for point in points], self.device)
 
     def score(
         self, samples: Samples, *, n: int = 1, seed: int = 0, progress: Progress | None = None
@@ -86,9 +94,9 @@ class OnceScorer(ABC):
         check_n(n)
 
         def batches() -> Iterator[tuple[dict[str, Vectors], Tensor]]:
-            for chunk in chunks(prepared(self, samples, seed), PICTURES_PER_BATCH):
-                with torch.inference_mode():
-                    once = self.strangeness(self.tensor(chunk)).cpu().double().numpy()  # (batch,)
+            for chunk in chunks(prepared(self, samples, seed), self.points_per_batch):
+                with torch.no_grad():
+                    once = self.strangeness(self.tensor(chunk)).detach().cpu().double().numpy()  # (batch,)
                 yield {"": np.repeat(once[:, None], n, axis=1)}, torch.zeros(len(chunk), n, 0)
 
         return in_one_pass(batches(), progress, "image")[""]
@@ -97,7 +105,7 @@ class OnceScorer(ABC):
         check_n(n)
         (point,) = prepared(self, sample, seed)
         x = self.tensor([point])
-        with torch.inference_mode():
+        with torch.no_grad():
             score, said = float(self.strangeness(x).double()), self.says(x)
         shown = (x[0].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).cpu().numpy()
         variants = tuple(Variant(shown, AS_IT_IS, said, score, i) for i in range(n))

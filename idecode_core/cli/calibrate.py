@@ -66,6 +66,7 @@ def calibrate(
         made = Detector.calibrate(
             out.name, base.scorer, points, n_max=n_max, seed=seed, summary=belongs, progress=progress
         )
+    n_max = made.calibration.n_max
     n = min(5, n_max, base.calibration.n_max)
     outside = {name: samples(name, modality, data_root) for name in ood or ()} or bundled_sets(
         modality, base.dataset

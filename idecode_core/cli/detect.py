@@ -42,7 +42,7 @@ FILES_PER_BATCH = 32
 def detect(
     files: Annotated[list[Path], typer.Argument(help="Files, or folders of files.", show_default=False)],
     detector: DetectorName = DEFAULT_DETECTOR,
-    n: Draws = 5,
+    n: Draws = None,
     epsilon: Epsilon = 0.05,
     delta: Delta = None,
     seed: Seed = 0,
@@ -60,9 +60,11 @@ def detect(
       python -m idecode_core detect photos/ --detector cifar10-merged --n 20 --epsilon 0.01
       python -m idecode_core detect *.png --json | jq 'select(.is_ood).file'
     """
+    from idecode_core.conformal.calibration import chosen_n
     from idecode_core.scorer import chunks
 
     loaded = open_detector(detector, device)
+    n = chosen_n(n, loaded.calibration.n_max, loaded.name)
     read, extensions = reader(loaded.scorer.modality)
     paths, problems = _expand(files, extensions)
     for sentence in problems:

@@ -42,7 +42,7 @@ def evaluate(
     ood_source: Annotated[
         list[str] | None, typer.Option("--ood", help="The same for OOD files; may be given several times.")
     ] = None,
-    n: inputs.Draws = 5,
+    n: inputs.Draws = None,
     epsilon: inputs.Epsilon = 0.05,
     delta: inputs.Delta = None,
     seed: inputs.Seed = 0,
@@ -62,6 +62,7 @@ def evaluate(
       python -m idecode_core evaluate --detector checkpoints/mine --id good/ --ood strange/ --json
     """
     from idecode_core.conformal import check_epsilon
+    from idecode_core.conformal.calibration import chosen_n
     from idecode_core.folder.settings import find_detector
     from idecode_core.folder.stored import open_stored
     from idecode_core.guarantees import corrected_epsilon
@@ -72,10 +73,12 @@ def evaluate(
         stored = open_stored(find_detector(detector))
         k = stored.calibration.k
         check_epsilon(epsilon, k)
+        n = chosen_n(n, stored.calibration.n_max, stored.settings.name)
         cut = epsilon if delta is None else corrected_epsilon(k, epsilon, delta)
         name, rows = stored.settings.name, stored_rows(stored, n, cut, aggregate)
     else:
         loaded = inputs.open_detector(detector, device)
+        n = chosen_n(n, loaded.calibration.n_max, loaded.name)
         sources = [id_source, *(ood_source or [])]
         name = loaded.name
         rows = own_rows(loaded, sources, n, epsilon, delta, seed, aggregate, data_root)

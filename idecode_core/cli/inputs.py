@@ -26,7 +26,12 @@ NOUNS = {"image": "image", "audio": "sound"}
 DetectorName = Annotated[
     str, typer.Option("--detector", "-d", help="A detector folder, or the name of one under checkpoints/.")
 ]
-Draws = Annotated[int, typer.Option("--n", "-n", help="Transforms drawn for each input.")]
+Draws = Annotated[
+    int | None,
+    typer.Option(
+        "--n", "-n", help="Transforms drawn for each input; 5, or 1 where none are drawn, if left out."
+    ),
+]
 Epsilon = Annotated[float, typer.Option(help="Bound on the false detection rate: OOD means p < epsilon.")]
 Delta = Annotated[
     float | None,

@@ -46,7 +46,7 @@ def score(
         ),
     ],
     detector: DetectorName = DEFAULT_DETECTOR,
-    n: Draws = 5,
+    n: Draws = None,
     epsilon: Epsilon = 0.05,
     delta: Delta = None,
     seed: Seed = 0,
@@ -77,6 +77,7 @@ def score(
       python -c "import pandas; print(pandas.read_parquet('scores/').nsmallest(10, 'p_value'))"
     """
     from idecode_core.conformal import check_epsilon
+    from idecode_core.conformal.calibration import chosen_n
     from idecode_core.folder.settings import find_detector, read_settings
     from idecode_core.scale import run
 
@@ -89,7 +90,7 @@ def score(
         out,
         folder,
         _extensions(settings.modality),
-        n=n,
+        n=chosen_n(n, settings.n_max, settings.name),
         epsilon=epsilon,
         delta=delta,
         seed=seed,

@@ -20,7 +20,7 @@ from idecode_core.cli.inputs import (
 
 def serve(
     detector: DetectorName = DEFAULT_DETECTOR,
-    n: Draws = 5,
+    n: Draws = None,
     epsilon: Epsilon = 0.05,
     delta: Delta = None,
     seed: Seed = 0,
@@ -42,10 +42,12 @@ def serve(
     import uvicorn
 
     from idecode_core.conformal import check_epsilon
+    from idecode_core.conformal.calibration import chosen_n
     from idecode_core.serve.service import Settings, make_service
 
     loaded = open_detector(detector, device)
     check_epsilon(epsilon, loaded.calibration.k)
-    service = make_service(loaded, Settings(n, epsilon, delta, seed, aggregate))
+    draws = chosen_n(n, loaded.calibration.n_max, loaded.name)
+    service = make_service(loaded, Settings(draws, epsilon, delta, seed, aggregate))
     complain(f"{loaded.name} answers at http://{host}:{port}/detect")
     uvicorn.run(service, host=host, port=port, log_level="warning", access_log=False)

@@ -19,6 +19,8 @@ Aggregate = Callable[[FloatArray], FloatArray]
 LOG_FLOOR = 1e-12
 """`sum_of_logs` counts smaller scores as this one, so that an exact zero stays finite and cannot outweigh
 every other draw. The floor is the same for calibration and test points, so the guarantee is untouched."""
+USUAL_N = 5
+"""Draws per point where nobody asked for another number."""
 
 
 def _sum(score_vectors: FloatArray) -> FloatArray:
@@ -74,6 +76,22 @@ def aggregate_scores(score_vectors: ArrayLike, aggregate: str | Aggregate = "sum
             "Reduce over the last axis."
         )
     return scores
+
+
+def chosen_n(n: int | None, n_max: int, name: str) -> int:
+    """The n that was asked for; None is 5, or fewer where the detector has fewer: one without random draws has one.
+
+    >>> chosen_n(None, 20, "mine"), chosen_n(None, 1, "mine"), chosen_n(7, 20, "mine")
+    (5, 1, 7)
+    """
+    if n is None:
+        return min(USUAL_N, n_max)
+    if not 1 <= n <= n_max:
+        raise SettingError(
+            f"n must lie between 1 and {n_max}, the draws that {name} was calibrated with, got {n}. Calibrate again with a "
+            "larger n_max to use more draws."
+        )
+    return n
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,6 +115,7 @@ def score_test_sets(
     folder = Path(folder)
     detector, identity = load_detector(folder), read_settings(folder).scorer_sha256
     scorer, seed = detector.scorer, detector.calibration.seed
+    draws = draws if detector.calibration.n_max > 1 else 1  # no random draws: others would be the same
     own = scorer.base_ncm if isinstance(scorer, NetworkScorer) else OWN
     shelves: dict[str, Shelf] = {own: OwnScores(folder, identity, draws)}
     if without_familiarity:

@@ -1,4 +1,5 @@
-"""Stored score vectors: `scores/<set>.npz` holds 100 base scores for each test point, five independent runs of 20 draws.
+"""Stored score vectors: `scores/<set>.npz` holds 100 base scores for each test point, five independent runs of 20 draws;
+of a scorer without random draws, one.
 
 Every table and figure follows from these files in seconds, without the model.
 """
@@ -28,7 +29,7 @@ class ScoreSet:
     name: str
     label: str
     is_ood: bool
-    score_vectors: NDArray[np.floating]  # (N, runs * 20); float32 where it is stored
+    score_vectors: NDArray[np.floating]  # (N, runs * 20) or (N, 1); float32 where it is stored
 
     def __len__(self) -> int:
         return len(self.score_vectors)
@@ -69,11 +70,14 @@ def read_score_file(path: Path | str, scorer_sha256: str | None = None) -> Score
     arrays = read_tied(path, ("score_vectors", "is_ood", "label"), scorer_sha256)
     vectors = arrays["score_vectors"]
     sound = (
-        vectors.ndim == 2 and len(vectors) and vectors.shape[1] >= DRAWS_PER_RUN and vectors.dtype.kind == "f"
+        vectors.ndim == 2
+        and len(vectors)
+        and (vectors.shape[1] >= DRAWS_PER_RUN or vectors.shape[1] == 1)
+        and vectors.dtype.kind == "f"
     )
     if not sound or not np.isfinite(vectors).all():
         raise CheckpointError(
-            f"{path}: expected finite score vectors (N, at least {DRAWS_PER_RUN}), got shape {vectors.shape}. {SCORE_AGAIN}"
+            f"{path}: expected finite score vectors (N, at least {DRAWS_PER_RUN}) or (N, 1), got shape {vectors.shape}. {SCORE_AGAIN}"
         )
     return ScoreSet(path.stem, str(arrays["label"]), bool(arrays["is_ood"]), vectors.astype(np.float32))
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from idecode_core.conformal.calibration import chosen_n
 from idecode_core.errors import InputError, SettingError
 from idecode_core.files import write_json
 from idecode_core.files.read import read_json
@@ -36,10 +37,7 @@ def open_run(
 ) -> Job:
     """Start a run in `folder`, or find the one that was started there with the same settings."""
     settings = read_settings(detector)
-    if n > settings.n_max or n < 1:
-        raise SettingError(
-            f"n must lie between 1 and {settings.n_max}, the draws that {settings.name} was calibrated with, got {n}."
-        )
+    chosen_n(n, settings.n_max, settings.name)  # refuses what was not calibrated
     if part_size < 1:
         raise SettingError(f"A part must have at least one file, got {part_size}.")
     wanted = {

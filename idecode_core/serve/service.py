@@ -15,11 +15,11 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 
 from idecode_core import __version__
-from idecode_core.conformal.calibration import aggregate_scores
+from idecode_core.conformal.calibration import aggregate_scores, chosen_n
 from idecode_core.conformal.judge import judge
 from idecode_core.detector import Detector
 from idecode_core.draws import Prepared
-from idecode_core.errors import IdecodeError, InputError, SettingError
+from idecode_core.errors import IdecodeError, InputError
 from idecode_core.files.limits import IMAGE_BYTES, SOUND_BYTES
 from idecode_core.guarantees.conditional import corrected_epsilon
 from idecode_core.serve.batching import Batcher, Overloaded
@@ -68,11 +68,7 @@ class Service:
     """A detector with its batches, its metrics and the stream that it watches."""
 
     def __init__(self, detector: Detector, settings: Settings) -> None:
-        if not 1 <= settings.n <= detector.calibration.n_max:
-            raise SettingError(
-                f"n must lie between 1 and {detector.calibration.n_max}, the draws that {detector.name} was calibrated with, "
-                f"got {settings.n}."
-            )
+        chosen_n(settings.n, detector.calibration.n_max, detector.name)  # refuses what was not calibrated
         self.detector, self.settings = detector, settings
         k, epsilon, delta = detector.calibration.k, settings.epsilon, settings.delta
         self.cut = epsilon if delta is None else corrected_epsilon(k, epsilon, delta)

@@ -92,8 +92,9 @@ def sidebar(live: Live | None = None) -> Settings:
         config = configs[st.session_state["detector"]]
         describe(config)
         menu(configs)
-        if st.session_state.get("n", 1) > config.n_max:
-            st.session_state["n"] = config.n_max
+        settle_n(config.n_max)
+        if config.n_max == 1:
+            wanted.pop("n", None)  # the sidebar says why there is none
         if (epsilon := usable_epsilon(wanted.get("epsilon"))) is not None:
             st.session_state["epsilon"] = (
                 epsilon  # also where it is written in another way than Streamlit would
@@ -113,6 +114,17 @@ def sidebar(live: Live | None = None) -> Settings:
     settings = current()
     notice("settings", unmet(wanted, config), settings)
     return settings
+
+
+def settle_n(n_max: int) -> None:
+    """Before the slider is drawn: n within its range. Where there is none, n waits for a detector that has one."""
+    st.session_state["n_max"] = n_max
+    if n_max == 1:
+        st.session_state["n"] = st.session_state.get(
+            "n", DEFAULT_N
+        )  # else Streamlit forgets it with the slider
+    elif st.session_state.get("n", 1) > n_max:
+        st.session_state["n"] = n_max
 
 
 def unmet(wanted: Mapping[str, str], config: FolderSettings) -> list[str]:
@@ -197,14 +209,19 @@ def _choose_detector(name: str) -> None:
 # old, and forgets the downloads and sounds that are on it.
 @st.fragment(key="sliders")
 def _sliders(n_max: int, live: Live) -> None:
-    st.slider(
-        "Transforms, n",
-        1,
-        n_max,
-        min(DEFAULT_N, n_max),
-        help="How many random transforms of the input are scored. More make the answer steadier.",
-        **_link("n", live),
-    )
+    if n_max == 1:
+        st.caption(
+            "n = 1: this method looks at the input once, as it is, so there are no transforms to draw."
+        )
+    else:
+        st.slider(
+            "Transforms, n",
+            1,
+            n_max,
+            min(DEFAULT_N, n_max),
+            help="How many random transforms of the input are scored. More make the answer steadier.",
+            **_link("n", live),
+        )
     asked_for = usable_epsilon(link_value("epsilon")), st.session_state.get("epsilon")
     st.select_slider(
         "False alarms allowed, epsilon",
@@ -275,7 +292,7 @@ def current() -> Settings:
     keep(KEYS)
     return Settings(
         detector=state["detector"],
-        n=int(state["n"]),
+        n=min(int(state["n"]), int(state.get("n_max", state["n"]))),
         epsilon=float(state["epsilon"]),
         aggregate=state["aggregate"],
         smoothed=state["p"] == "smoothed",

@@ -46,6 +46,10 @@ def draws(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.f
     settings, row = current(), chosen_row(samples)
     sample, scores = samples[row], vectors[row, : settings.n]
     inspected = look_at(detector, sample, settings.seed)
+    if detector.calibration.n_max == 1:  # nothing is drawn: one score, and what it is made of
+        st.markdown(f"### Why: it scores {scores[0]:.3g}")
+        why(detector, inspected, 0, inspected.variants)
+        return
     by_draw = grouped((detector, settings.seed, sample.content_hash), inspected)[: settings.n]
     chosen = chosen_draw(scores)
     put_in_link("draw", str(chosen + 1))
