@@ -54,6 +54,11 @@ def test_on_a_phone_the_settings_stand_above_the_result_and_cover_nothing(
         page.goto(f"{app_url}/inspect?sample=digits-sample-3")
         expect(verdict(page)).to_be_visible()
         settled(page)
+        sidebar = page.get_by_test_id(
+            "stSidebar"
+        )  # a slow browser comes to the style after the script has ended
+        expect(sidebar).to_have_css("position", "static")
+        expect(sidebar).to_have_css("transform", "none")
         title = page.get_by_role("heading", name="Inspect").bounding_box()
         assert title is not None
         for key in ("detector", "n", "epsilon"):
@@ -111,6 +116,7 @@ def test_calibrate_ends_in_a_detector_that_is_in_use_on_every_page(app_url: str,
     visitor.get_by_role("button", name="Score 22 files").click()
     expect(visitor.get_by_text("This detector is blind")).to_be_visible()
     expect(visitor.get_by_role("button", name="Use it now")).to_be_disabled()
+    settled(visitor)
     visitor.get_by_role("textbox", name="Name of the new detector").fill("temples")
     visitor.get_by_role("textbox", name="What belongs?").fill("temples by daylight")
     visitor.get_by_role("textbox", name="What belongs?").press("Enter")

@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from idecode_core.folder.settings import read_settings
 from idecode_core.guarantees.same_source import compare
 from idecode_core.image.sets import load_images
 from idecode_core.report.calibrations import calibration_card, calibration_report
+from ui.calibrate.lost import _scored
 from ui.frame.samples import png as as_png
 
 
@@ -94,6 +96,27 @@ def test_the_page_says_that_a_detector_calibrated_on_strange_files_is_blind(scor
     digits = bundled_sets("image", "fashion")["digits"]
     flagged = parent.detect(digits, n=5, epsilon=0.05).p_values < 0.05
     assert f"| digits | {flagged.mean():.0%} | 0% | 20 |" in words(scored)
+
+
+def place_of(node: Any, key: str, way: tuple[int, ...] = ()) -> tuple[int, ...]:
+    """Where a widget stands: its index among its siblings, from the page down. () where it is not."""
+    if getattr(node, "key", None) == key:
+        return way
+    for i, child in getattr(node, "children", {}).items():
+        if found := place_of(child, key, (*way, i)):
+            return found
+    return ()
+
+
+def test_half_typed_words_keep_their_place_when_the_page_runs_again(checkpoints):
+    """The browser draws a box that moves as a new, empty one: words that were not sent yet are lost."""
+    _scored.clear()  # so that this visitor is the first one, who sees a bar of progress
+    photos = load_images("photos-sample").x[:22]
+    app = upload(open_page("calibrate"), *((f"{i}.png", as_png(photo)) for i, photo in enumerate(photos)))
+    app.button(key="cal_score").click().run()
+    first = place_of(app.main, "cal_belongs")
+    app.text_input(key="cal_name").set_value("temples").run()
+    assert place_of(app.main, "cal_belongs") == first != ()
 
 
 def test_use_it_now_needs_a_name_that_is_free_and_what_belongs_and_is_then_at_hand_on_every_page(

@@ -41,13 +41,16 @@ def bundled_vectors(config: FolderSettings, detector: "Detector", seed: int) -> 
     from idecode_core.evaluation.recalibrated import bundled_sets
 
     store, n_max = _scored(), detector.calibration.n_max
+    place = (
+        st.empty()
+    )  # also where nothing is scored: what stands below keeps its place, and half-typed words with it
     key = (config.scorer_sha256, config.dataset, seed, n_max)
     if key in store:
         return store[key]
     sets = bundled_sets(config.modality, config.dataset)
     total, finished = sum(len(samples) for samples in sets.values()), 0
     found: Vectors = {}
-    bar = st.progress(0.0, f"What is lost? Scoring {total} samples that come with the project ...")
+    bar = place.progress(0.0, f"What is lost? Scoring {total} samples that come with the project ...")
     for label, samples in sets.items():
         before = finished
 
@@ -56,7 +59,7 @@ def bundled_vectors(config: FolderSettings, detector: "Detector", seed: int) -> 
 
         found[label] = detector.score_vectors(samples, n=n_max, seed=seed, progress=progress)
         finished += len(samples)
-    bar.empty()
+    place.empty()
     while len(store) >= MOST:
         store.pop(next(iter(store)), None)
     store[key] = found

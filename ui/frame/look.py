@@ -52,6 +52,7 @@ PHONE_STYLE = """
   [data-testid="stSidebar"] {
     position: static !important; transform: none !important; width: 100% !important; min-width: 100% !important;
     max-width: 100% !important; height: auto !important; visibility: visible !important; border: none; z-index: auto;
+    transition: none !important;  /* or it would slide in from the side after the page has been read */
   }
   [data-testid="stSidebarContent"] { width: 100%; height: auto; overflow: visible; }
   [data-testid="stSidebarHeader"], [data-testid="stSidebarCollapseButton"], [data-testid="stSidebarResizeHandle"],
