@@ -31,7 +31,7 @@ bench: $(READY_DEV) chromium  ## speed and memory ratios, each measured in one r
 	$(PYTHON) -m benchmarks.scale
 	$(PYTHON) -m benchmarks.serve
 
-trial: $(READY_DEV) chromium  ## tries to break it: bad files, kills, full disk, many visitors; about an hour
+trial: $(READY_DEV) chromium  ## tries to break it: bad files, kills, full disk, many visitors; half an hour
 	OMP_NUM_THREADS=1 $(PYTHON) -m trial --write docs/reliability.md
 
 # Exact versions with hashes, for every system and Python that we name; versions move only where a range asks for it.

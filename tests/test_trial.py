@@ -4,16 +4,21 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import pytest
 from misbehaving import accept, misbehave
 
+import trial.__main__
+from idecode_core.errors import IdecodeError
 from trial import dependencies, table
+from trial.audit import audited
 from trial.bad_files import BadFile, bad_files
 from trial.files import judge, try_files
 from trial.folders import try_folders
+from trial.fuzz import READERS, good_of, reader
 from trial.table import Outcome
 from trial.visitors import Visitor
 from trial.watch import DIED, HANG, READ, REFUSED, TRACEBACK, Watched
@@ -45,15 +50,14 @@ def test_bad_folders_are_refused_with_one_line_or_the_same_detector(tmp_path: Pa
     assert outcome.cases == 60
 
 
-def test_kills_and_a_full_disk_lose_nothing(tmp_path: Path) -> None:
-    """In a process of its own: it forks, which a process with many threads must not do."""
+def test_kills_a_full_disk_and_read_only_folders_lose_nothing(tmp_path: Path) -> None:
+    """Each job of the trial once. In a process of its own: it forks, which a process with many threads must not do."""
     program = """
 import json, sys
 from pathlib import Path
 from trial.disk import try_disk
-from trial.kills import JOBS, try_kills
-jobs = [job for job in JOBS if job.what in ("saving over a detector", "writing score files")]
-for outcome in (*try_kills(1, 2, Path(sys.argv[1]) / "kills", jobs), *try_disk(True, Path(sys.argv[1]) / "disk")):
+from trial.kills import try_kills
+for outcome in (*try_kills(1, 1, Path(sys.argv[1]) / "kills"), *try_disk(True, Path(sys.argv[1]) / "disk")):
     print(json.dumps([outcome.what, outcome.cases, outcome.problems]))
 """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -67,7 +71,15 @@ for outcome in (*try_kills(1, 2, Path(sys.argv[1]) / "kills", jobs), *try_disk(T
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [problem for *_, problem in found if problem] == []
-    assert [cases for _, cases, _ in found] == [2, 2, 2, 1]
+    assert {what: cases for what, cases, _ in found} == {
+        "saving over a detector": 1,
+        "training and replacing a detector": 1,
+        "calibrating": 1,
+        "scoring a folder of files": 1,
+        "writing score files": 1,
+        "full after a few bytes": 5,
+        "read-only folder": 5,
+    }
 
 
 def test_the_watch_sees_hangs_deaths_errors_and_memory_and_goes_on() -> None:
@@ -100,6 +112,46 @@ def test_requests_to_other_hosts_are_noticed() -> None:
     ):
         Visitor.watch(url, "localhost:8501", remote)
     assert remote == ["https://fonts.example.com/a", "ws://localhost:99/s"]
+
+
+def test_a_part_that_falls_over_is_a_row_of_its_own_and_the_others_go_on(monkeypatch) -> None:
+    def fall(*arguments: object) -> Iterator[Outcome]:
+        yield Outcome("files", "before", cases=1)
+        raise RuntimeError("no browser")
+
+    monkeypatch.setattr(trial.__main__, "outcomes", fall)
+    before, broken = trial.__main__.tried("browser", True, 0)
+    assert before.sound
+    assert (broken.part, broken.tracebacks, broken.sound) == ("browser", 1, False)
+    assert "no browser" in broken.problems[0]
+
+
+def test_only_what_the_database_knows_counts_as_checked() -> None:
+    """Where it is out of reach, pip-audit ends well and has skipped every package."""
+    skipped = {"name": "a", "skip_reason": "Dependency not found on PyPI and could not be audited: a (1.0)"}
+    clean, holed = (
+        {"name": "b", "version": "1.0", "vulns": []},
+        {"name": "c", "version": "2.0", "vulns": [{"id": "CVE-1"}]},
+    )
+
+    def found(*packages: dict[str, object]) -> tuple[int, int, bool]:
+        outcome = audited(json.dumps({"dependencies": packages}))
+        return outcome.cases, outcome.wrong, "not checked" in outcome.what
+
+    assert found(skipped, skipped) == (0, 0, True)
+    assert found(skipped, clean) == (1, 0, False)
+    assert found(skipped, clean, holed) == (2, 1, False)
+    assert "not checked" in audited("").what
+
+
+def test_the_fuzzed_readers_read_what_is_good_and_refuse_what_is_not() -> None:
+    """A fuzzer whose reader refuses everything, or never refuses, finds nothing."""
+    for kind in READERS:
+        read = reader(kind)
+        assert all(read(data) is not None for data in good_of(kind, 0))
+        if kind != "zip":  # an archive that cannot be read is a sentence among its files
+            with pytest.raises(IdecodeError):
+                read(b"{")
 
 
 def test_the_table_goes_into_its_place_and_leaves_the_rest(tmp_path: Path) -> None:

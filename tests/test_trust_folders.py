@@ -292,7 +292,7 @@ def test_a_device_in_the_place_of_a_file_is_refused(folder):
         load_detector(folder, "cpu")
 
 
-@settings(max_examples=60)
+@settings(max_examples=int(os.environ.get("IDECODE_FUZZ", "60")), deadline=None)
 @given(st.data())
 def test_no_change_of_any_file_gives_a_traceback_or_another_answer(made, data):
     """Bytes of any of the three files changed, cut or added: refused with a sentence, or the same detector as before."""

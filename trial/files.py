@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 
 from trial.bad_files import BadFile, bad_files
+from trial.progress import Progress
 from trial.table import Outcome
 from trial.watch import DIED, HANG, READ, REFUSED, TRACEBACK, Watched
 
@@ -37,9 +38,12 @@ def handle(file: BadFile | None) -> str:
 
 def try_files(seed: int, short: bool) -> Iterator[Outcome]:
     outcomes = {kind: Outcome("bad files", f"read as {kind}") for kind in ("image", "sound", "scores", "zip")}
+    files = bad_files(seed, changes=2, large=False) if short else bad_files(seed)
+    progress = Progress("bad files", None)
     with Watched(handle) as read:
-        for file in bad_files(seed, changes=2, large=False) if short else bad_files(seed):
+        for i, file in enumerate(files):
             judge(outcomes[file.kind], file, read)
+            progress(i + 1)
     yield from outcomes.values()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from trial.progress import Progress
 from trial.table import Outcome
 from trial.watch import DIED, HANG, READ, TRACEBACK, Watched
 
@@ -230,7 +231,7 @@ def try_folders(seed: int, short: bool, root: Path) -> Iterator[Outcome]:
     everything = list(changes(generator, good, other, 2 if short else 40))
     if short:
         everything = [everything[i] for i in generator.permutation(len(everything))[:60]]
-    begin = time.monotonic()
+    begin, progress = time.monotonic(), Progress("detector folders", len(everything))
     with Watched(handle) as read:
         expected = json.loads(read(good).words)
         for what, change in everything:
@@ -239,6 +240,7 @@ def try_folders(seed: int, short: bool, root: Path) -> Iterator[Outcome]:
             change(case)
             ended = read(case)
             outcome.cases += 1
+            progress(outcome.cases)
             outcome.most_megabytes = max(outcome.most_megabytes, ended.megabytes)
             if ended.how in (TRACEBACK, DIED):
                 outcome.blame("tracebacks", f"{what}: {ended.words[:200]}")

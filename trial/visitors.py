@@ -16,6 +16,7 @@ from idecode_core.folder.detector import load_detector
 from idecode_core.image.sets import load_images
 from idecode_core.verdict import comparison
 from trial.bad_files import saved
+from trial.progress import Progress
 from trial.table import Outcome
 
 ROOT = Path(__file__).parent.parent
@@ -88,10 +89,25 @@ def visitors(browser: Any, address: str, cases: list[Any], remote: list[str]) ->
         yield made
 
 
+def visit(sessions: list[Visitor], outcome: Outcome, patience: float) -> None:
+    """All arrive, all upload, and then each must be shown its own verdict; `patience` is for all of them together."""
+    for step in ("arrive", "upload"):
+        for session in sessions:
+            try:
+                getattr(session, step)()
+            except Exception as error:
+                outcome.blame("hangs", f"{step}: {str(error).splitlines()[0]}")
+    end = time.monotonic() + patience
+    for session in sessions:
+        outcome.cases += 1
+        if words := session.problem(max(end - time.monotonic(), 1.0)):
+            outcome.blame("wrong", words)
+
+
 def try_visitors(
     browser: Any, address: str, count: int, seed: int, patience: float = 240.0
 ) -> Iterator[Outcome]:
-    """All arrive, all upload, and then each must be shown its own verdict."""
+    """Each in a session of its own, all at the same time."""
     outcome, requests = (
         Outcome("browser", f"{count} sessions at once"),
         Outcome("browser", "requests that leave the machine"),
@@ -99,16 +115,7 @@ def try_visitors(
     begin = time.monotonic()
     remote: list[str] = []
     with visitors(browser, address, expected(count, seed), remote) as sessions:
-        for step in ("arrive", "upload"):
-            for session in sessions:
-                try:
-                    getattr(session, step)()
-                except Exception as error:
-                    outcome.blame("hangs", f"{step}: {str(error).splitlines()[0]}")
-        for session in sessions:
-            outcome.cases += 1
-            if words := session.problem(patience):
-                outcome.blame("wrong", words)
+        visit(sessions, outcome, patience)
     outcome.seconds = time.monotonic() - begin
     requests.cases = count
     for url in dict.fromkeys(remote):
@@ -123,16 +130,11 @@ def try_soak(
     """Visitors come and go, three at a time; the server's memory must not grow with their number."""
     outcome = Outcome("browser", f"soak of {seconds:.0f} seconds, visits")
     begin, remote = time.monotonic(), list[str]()
-    memory = [megabytes(server)]
+    memory, progress = [megabytes(server)], Progress("soak", seconds, "seconds")
     while time.monotonic() - begin < seconds:
         with visitors(browser, address, expected(3, seed + outcome.cases), remote) as sessions:
-            for step in ("arrive", "upload"):
-                for session in sessions:
-                    getattr(session, step)()
-            for session in sessions:
-                outcome.cases += 1
-                if words := session.problem(120.0):
-                    outcome.blame("wrong", words)
+            visit(sessions, outcome, 120.0)
+        progress(time.monotonic() - begin)
         memory.append(megabytes(server))
         if len(memory) == 3:
             memory[0] = memory[-1]  # detectors and pages are loaded by now
@@ -144,6 +146,14 @@ def try_soak(
         outcome.blame("wrong", url)
     outcome.seconds = time.monotonic() - begin
     yield outcome
+
+
+def try_browser(short: bool, seed: int) -> Iterator[Outcome]:
+    from tests.browser import chromium, served
+
+    with served(ROOT / "app.py") as address, chromium() as browser:
+        yield from try_visitors(browser, address, 3 if short else 20, seed)
+        yield from try_soak(browser, address, 20 if short else 600, seed, server_of(address))
 
 
 def megabytes(process: int | None) -> float:
