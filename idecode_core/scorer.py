@@ -39,6 +39,11 @@ SCORERS = {
     "own": "idecode_core.own.scorer:OwnScorer",
     "mahalanobis": "idecode_core.baselines.mahalanobis:Mahalanobis",
     "neighbours": "idecode_core.baselines.neighbours:Neighbours",
+    "kernel_density": "idecode_core.baselines.kernel_density:KernelDensity",
+    "lid": "idecode_core.baselines.lid:LocalDimension",
+    "mahalanobis_layers": "idecode_core.baselines.mahalanobis_layers:MahalanobisLayers",
+    "odds": "idecode_core.baselines.odds:Odds",
+    "reconstruction": "idecode_core.baselines.reconstruction:Reconstruction",
 }
 """Kind in config.json -> the class that it is rebuilt by. Loaded on first use."""
 

@@ -13,6 +13,29 @@ from torch import Tensor
 from idecode_core.baselines.features import FeatureScorer, check_features
 
 
+def shared_gaussian(z: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The Gaussians of features (N, d) of classes y (N,): the mean of all (d,), L (d, d) with S^-1 = L L', and the classes'
+    means (classes, d) as (mu_c - centre) L."""
+    from sklearn.covariance import ledoit_wolf
+
+    features, classes = z.double().numpy(), np.unique(y.numpy())
+    means = np.stack([features[y.numpy() == c].mean(axis=0) for c in classes])  # (classes, d)
+    spread = features - means[np.searchsorted(classes, y.numpy())]
+    covariance, _ = ledoit_wolf(spread, assume_centered=True)
+    values, vectors = np.linalg.eigh(covariance)
+    whiten = vectors / np.sqrt(np.maximum(values, 1e-12))  # (d, d)
+    centre = features.mean(axis=0)
+    found = (centre, whiten, (means - centre) @ whiten)
+    first, second, third = (torch.from_numpy(value).float() for value in found)
+    return first, second, third
+
+
+def squared_distances(z: Tensor, centre: Tensor, whiten: Tensor, means: Tensor) -> Tensor:
+    """(z - mu_c)' S^-1 (z - mu_c) of features (batch, d) for each class: (batch, classes)."""
+    white = (z - centre) @ whiten
+    return torch.cdist(white, means, compute_mode="donot_use_mm_for_euclid_dist").square()
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Mahalanobis(FeatureScorer):
     """Score: min over classes c of (z - mu_c)' S^-1 (z - mu_c), for z = f(g(x)) of length 1."""
@@ -26,25 +49,14 @@ class Mahalanobis(FeatureScorer):
 
     @classmethod
     def fit(cls, z: Tensor, y: Tensor, **parts: Any) -> Self:
-        from sklearn.covariance import ledoit_wolf
-
         check_features(z, y, 2)
-        features, classes = z.double().numpy(), np.unique(y.numpy())
-        means = np.stack([features[y.numpy() == c].mean(axis=0) for c in classes])  # (classes, d)
-        spread = features - means[np.searchsorted(classes, y.numpy())]
-        covariance, _ = ledoit_wolf(spread, assume_centered=True)
-        values, vectors = np.linalg.eigh(covariance)
-        whiten = vectors / np.sqrt(np.maximum(values, 1e-12))  # (d, d)
-        centre = features.mean(axis=0)
         device = parts.get("device", torch.device("cpu"))
-        arrays = {"centre": centre, "whiten": whiten, "means": (means - centre) @ whiten}
-        parts |= {name: torch.from_numpy(value).float().to(device) for name, value in arrays.items()}
-        return cls(**parts)
+        centre, whiten, means = (found.to(device) for found in shared_gaussian(z, y))
+        return cls(centre=centre, whiten=whiten, means=means, **parts)
 
     def squares(self, z: Tensor) -> Tensor:
         """Squared distances from each class: (batch, classes)."""
-        white = (z.to(self.device) - self.centre) @ self.whiten
-        return torch.cdist(white, self.means, compute_mode="donot_use_mm_for_euclid_dist").square()
+        return squared_distances(z.to(self.device), self.centre, self.whiten, self.means)
 
     def distances(self, z: Tensor) -> Tensor:
         return self.squares(z).amin(dim=1)

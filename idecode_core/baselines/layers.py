@@ -1,0 +1,134 @@
+"""What the detectors of adversarial inputs share (App. C.3): they look into the layers of the classifier that is attacked.
+
+A layer is the last map of each size, averaged over space (Lee et al. 2018); the last layer is what the classifier's head
+reads. The classifier itself is not changed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+from idecode_core.baselines.features import MODEL
+from idecode_core.baselines.once import OnceScorer
+from idecode_core.errors import SettingError
+from idecode_core.models import Equivariant, ModelConfig, blank_model
+from idecode_core.models.backbones import Compact
+from idecode_core.models.restore import with_weights
+from idecode_core.scorer import Settings
+
+POINTS_PER_BATCH = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """What a classifier makes of a batch of pictures on its way to the answer."""
+
+    layers: tuple[Tensor, ...]
+    """Per layer (batch, channels), in order; the last one are the features that the head reads."""
+    logits: Tensor  # (batch, classes)
+
+    @property
+    def features(self) -> Tensor:
+        return self.layers[-1]
+
+
+def observe(model: Equivariant, x: Tensor) -> Observed:
+    """Pictures in [0, 1] (batch, 3, h, w) -> layers and logits, from one pass."""
+    by_size = {tuple(map_.shape[2:]): map_ for map_ in maps(model, x)}  # the last map of each size
+    *early, last = by_size.values()
+    features = last.amax(dim=(2, 3)) if isinstance(model.backbone, Compact) else last.mean(dim=(2, 3))
+    layers = (*(map_.mean(dim=(2, 3)) for map_ in early), features)
+    return Observed(layers, model.decode(None, features[:, None])[:, 0])
+
+
+def maps(model: Equivariant, x: Tensor) -> Iterator[Tensor]:
+    """The maps (batch, channels, h, w) that the parts of the backbone give, one after the other."""
+    parts = (
+        model.backbone.groups
+        if isinstance(model.backbone, Compact)
+        else getattr(model.backbone, "layers", None)
+    )
+    if not isinstance(parts, nn.Sequential):
+        raise SettingError(
+            f"The layers of {model.config.backbone} are not known here: expected a network whose parts follow each other, such "
+            "as compact or resnet34. Choose another classifier."
+        )
+    x = model.normalise(x)
+    if isinstance(model.backbone, Compact):
+        x = relu(model.backbone.stem(x))
+        yield x
+    for part in parts:
+        x = part(x)
+        yield x
+
+
+def observe_all(model: Equivariant, x: Tensor) -> Observed:
+    """Many pictures, batch after batch, without gradients; on the CPU."""
+    device = next(model.parameters()).device
+    with torch.no_grad():
+        parts = [observe(model, batch.to(device)) for batch in x.split(POINTS_PER_BATCH)]
+    layers = zip(*(part.layers for part in parts), strict=True)
+    return Observed(
+        tuple(torch.cat(layer).cpu() for layer in layers), torch.cat([part.logits for part in parts]).cpu()
+    )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LayerScorer(OnceScorer):
+    """A classifier and what `fit` found about its layers: the fields of the subclass, tensors or tuples of them."""
+
+    model: Equivariant
+
+    def __post_init__(self) -> None:
+        if self.model.config.pair:
+            raise SettingError(
+                "A network that compares x with g(x) names no classes: expected a classifier. Choose one of `label` task, such "
+                "as cifar10-invariance."
+            )
+        self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+
+    def says(self, x: Tensor) -> str:
+        best = int(observe(self.model, x).logits[0].argmax())
+        return f"the classifier says {self.classes[best] if self.classes else f'class {best}'}"
+
+    def own_settings(self) -> Settings:
+        return {"model": asdict(self.model.config)}
+
+    def tensors(self) -> dict[str, Tensor]:
+        found = {MODEL + name: value for name, value in self.model.state_dict().items()}
+        for name in fitted_fields(type(self)):
+            value = getattr(self, name)
+            found |= (
+                {f"{name}.{i}": one for i, one in enumerate(value)}
+                if isinstance(value, tuple)
+                else {name: value}
+            )
+        return found
+
+    @classmethod
+    def rebuild(cls, own: Mapping[str, Any], tensors: Mapping[str, Tensor], **parts: Any) -> Self:
+        arguments: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in own["model"].items()
+        }
+        weights = {
+            name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)
+        }
+        model = with_weights(lambda: blank_model(ModelConfig(**arguments)), weights)
+        found: dict[str, Any] = {}
+        for name in fitted_fields(cls):
+            many = sorted(
+                (key for key in tensors if key.startswith(f"{name}.")), key=lambda key: int(key.split(".")[1])
+            )
+            placed = [tensors[key].to(parts["device"]) for key in many or [name]]
+            found[name] = tuple(placed) if many else placed[0]
+        return cls(model=model, **found, **parts)
+
+
+def fitted_fields(kind: type[LayerScorer]) -> list[str]:
+    """The names of what `fit` finds."""
+    shared = {field.name for field in fields(LayerScorer)}
+    return [field.name for field in fields(kind) if field.name not in shared]

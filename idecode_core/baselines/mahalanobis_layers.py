@@ -1,0 +1,82 @@
+"""Mahalanobis distances of all layers from the closest class, with some noise taken out of x first (Lee et al. 2018, arXiv
+1807.03888; App. C.3)."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from idecode_core.baselines.features import check_features
+from idecode_core.baselines.layers import observe, observe_all
+from idecode_core.baselines.mahalanobis import shared_gaussian, squared_distances
+from idecode_core.baselines.supervised import SupervisedScorer, regress
+from idecode_core.models import Equivariant
+
+STEPS = (0.0, 0.0005, 0.001, 0.0014, 0.002, 0.005, 0.01)
+"""Sizes of the step on x that are tried, in pixel units: those of Lee et al."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MahalanobisLayers(SupervisedScorer):
+    """Logistic regression on M_l(x') of every layer l, M_l(x) = min over c of (f_l(x) - mu_c)' S^-1 (f_l(x) - mu_c).
+
+    x' = x - step * sign(grad M_l(x)) is nearer to its class; clean inputs come nearer than attacked ones do.
+    """
+
+    kind: ClassVar[str] = "mahalanobis_layers"
+    term: ClassVar[str] = "log-odds of an attack: distance from the closest class in every layer"
+
+    centres: tuple[Tensor, ...]  # per layer (channels,)
+    whitens: tuple[Tensor, ...]  # per layer (channels, channels)
+    means: tuple[Tensor, ...]  # per layer (classes, channels), whitened
+    step: Tensor  # (1,)
+
+    @classmethod
+    def fit(
+        cls,
+        model: Equivariant,
+        x: Tensor,
+        y: Tensor,
+        *,
+        clean: Tensor,
+        attacked: Tensor,
+        steps: tuple[float, ...] = STEPS,
+        **parts: Any,
+    ) -> Self:
+        """x (N, 3, h, w) and y (N,) are of the proper training set; `clean` and `attacked` are the regression's, which also
+        chooses the step."""
+        seen = observe_all(model, x)
+        check_features(seen.features, y, 2)
+        device = parts.get("device", torch.device("cpu"))
+        gaussians = [shared_gaussian(layer, y) for layer in seen.layers]
+        centres, whitens, means = (
+            tuple(one.to(device) for one in part) for part in zip(*gaussians, strict=True)
+        )
+        scorer = cls(
+            model=model,
+            centres=centres,
+            whitens=whitens,
+            means=means,
+            step=torch.zeros(1),
+            **parts,
+        )
+        tried = [replace(scorer, step=torch.tensor([step])) for step in steps]
+        qualities = [regress(*one.both_sides(clean, attacked))[0] for one in tried]
+        return tried[qualities.index(max(qualities))].regressed(clean, attacked)
+
+    def distances(self, x: Tensor) -> list[Tensor]:
+        """M_l(x) of every layer, each (batch,)."""
+        gaussians = zip(observe(self.model, x).layers, self.centres, self.whitens, self.means, strict=True)
+        return [squared_distances(z, *found).amin(dim=1) for z, *found in gaussians]
+
+    def numbers(self, x: Tensor) -> Tensor:
+        if not self.step.any():
+            return torch.stack(self.distances(x), dim=1)
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            found = self.distances(x)
+            slopes = [torch.autograd.grad(one.sum(), x, retain_graph=True)[0] for one in found]
+        with torch.no_grad():
+            nearer = [(x - float(self.step) * slope.sign()) for slope in slopes]  # per layer its own x'
+            return torch.stack([self.distances(moved)[i] for i, moved in enumerate(nearer)], dim=1)
