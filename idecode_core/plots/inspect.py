@@ -115,7 +115,7 @@ def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | N
             "x": np.arange(1, len(scores) + 1),
             "y": scores,
             "mode": "markers",
-            "marker": _dots(above, is_chosen, 11, 18),
+            "marker": dots(above, is_chosen, 11, 18),
             "selected": {"marker": {"opacity": 1}},
             "unselected": {"marker": {"opacity": 1}},
             "hovertemplate": "draw %{x}<br>score %{y:.3g}<extra>click to enlarge</extra>",
@@ -148,11 +148,11 @@ def p_as_n_grows(p_values: Floats, epsilon: float, n: int) -> go.Figure:
         "y": p_values,
         "mode": "lines+markers",
         "line": {"color": faded(CALIBRATION, 0.8), "width": 1.5},
-        "marker": _dots(p_values < epsilon, counts == n, 8, 15),
+        "marker": dots(p_values < epsilon, counts == n, 8, 15),
         "hovertemplate": "n = %{x}<br>p = %{y:.3g}<extra></extra>",
         "showlegend": False,
     }
-    layout = _p_layout(p_values, epsilon) | {"xaxis": {"range": [0.4, len(p_values) + 0.6]}}
+    layout = p_layout(p_values, epsilon) | {"xaxis": {"range": [0.4, len(p_values) + 0.6]}}
     return finish(go.Figure([trace]), "Number of transforms, n", "p-value", 280, layout, LEFT)
 
 
@@ -163,11 +163,11 @@ def p_over_seeds(p_values: Floats, seeds: Sequence[int], epsilon: float, height:
         "x": [str(seed) for seed in seeds],
         "y": p_values,
         "mode": "markers",
-        "marker": _dots(p_values < epsilon, np.arange(len(p_values)) == 0, 10, 15),
+        "marker": dots(p_values < epsilon, np.arange(len(p_values)) == 0, 10, 15),
         "hovertemplate": "seed %{x}<br>p = %{y:.3g}<extra></extra>",
         "showlegend": False,
     }
-    layout = _p_layout(p_values, epsilon) | {"xaxis": {"type": "category", "showgrid": False}}
+    layout = p_layout(p_values, epsilon) | {"xaxis": {"type": "category", "showgrid": False}}
     return finish(go.Figure([trace]), "Seed of the draw", "p-value", height, layout, LEFT)
 
 
@@ -201,7 +201,7 @@ def _upright(x: float, top: float, colour: str, dash: str, text: str, side: str)
     }
 
 
-def _dots(strange: NDArray[np.bool_], marked: NDArray[np.bool_], size: int, marked_size: int) -> Trace:
+def dots(strange: NDArray[np.bool_], marked: NDArray[np.bool_], size: int, marked_size: int) -> Trace:
     """Markers in the colours of OOD and iD; the marked one is larger and has the threshold's colour around it."""
     return {
         "color": [OOD if dot else ID for dot in strange],
@@ -211,7 +211,7 @@ def _dots(strange: NDArray[np.bool_], marked: NDArray[np.bool_], size: int, mark
     }
 
 
-def _p_layout(p_values: Floats, epsilon: float) -> dict[str, Any]:
+def p_layout(p_values: Floats, epsilon: float) -> dict[str, Any]:
     """A logarithmic axis for p-values, with epsilon drawn across."""
     height = math.log10(epsilon)
     low = min(math.log10(float(p_values.min())), height)

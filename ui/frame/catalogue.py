@@ -57,6 +57,13 @@ PAGES = (
         "What exactly is promised, and whether the promise is kept.",
     ),
     PageEntry(
+        "attack_lab",
+        "Attack lab",
+        "target",
+        "Trust",
+        "Make a classifier take a picture for something else; does the detector see it?",
+    ),
+    PageEntry(
         "how_it_works", "How it works", "school", "Learn", "The method in five minutes, with things to move."
     ),
     PageEntry(

@@ -1,0 +1,42 @@
+"""Attack lab: the same picture to the eye, another class to a classifier; does the detector see it?"""
+
+import streamlit as st
+
+from ui.attack.picture import choose_picture
+from ui.frame.look import style
+from ui.frame.messages import guard
+from ui.frame.settings import sidebar
+
+PANELS = ("attack_verdict", "attack_charts", "attack_curve", "attack_worst")
+LIVE = dict.fromkeys(("epsilon", "n", "aggregate", "p"), PANELS)
+
+with guard():
+    style()
+    settings = sidebar(LIVE)
+    st.title("Attack lab")
+    pick, show = st.columns([1, 2.4], gap="large")
+    with pick:
+        sample = choose_picture()
+        from ui.attack.wish import choose, choose_label
+
+        wish = choose()
+        label = choose_label(sample, wish) if sample and wish else None
+    if sample is None or wish is None:
+        show.info("Choose a picture at the left, or drop in one of your own.", icon=":material/west:")
+        st.stop()
+    from ui.attack.curve import curve
+    from ui.attack.export import export
+    from ui.attack.panels import STYLE, charts, verdict
+    from ui.attack.run import take_aim
+    from ui.attack.start import start
+    from ui.attack.worst import worst
+
+    st.html(STYLE)
+    with show:
+        lab = start(take_aim(sample, wish, label), wish, settings)
+        verdict(lab)
+    charts(lab)
+    if lab.is_right_before:
+        curve(lab)
+        worst(lab)
+    export(lab)

@@ -1,0 +1,78 @@
+"""What the Attack lab shows, as files to keep."""
+
+from idecode_core.report.attack import AttackShown, Attempt, attack_notebook, attack_report
+from idecode_core.report.content import Figure, Report
+from ui.attack.curve import LOOK_FOR, curve_figure
+from ui.attack.panels import LOOK_FOR_DRAWS, LOOK_FOR_SHARES, Lab, draws_figure, shares_figure, verdict_on
+from ui.attack.run import Scored
+from ui.frame.export import download_row
+from ui.frame.samples import png
+from ui.frame.settings import Settings
+
+
+def export(lab: Lab) -> None:
+    """Download buttons for what is on the screen at the click."""
+
+    def report() -> Report:
+        return attack_report(shown(lab), figures(lab))
+
+    download_row("attack", report=report, notebook=lambda: attack_notebook(shown(lab)), key="attack_export")
+
+
+def shown(lab: Lab) -> AttackShown:
+    """The screen's results: the chosen attack, and what was computed beside it."""
+    from idecode_core.folder.detector import scorer_hash
+    from idecode_core.report import calibration_hash
+
+    screen, settings = lab.screen, lab.screen.settings
+    others = [one for one in screen.curve if one.attacked.strength not in (0, lab.chosen.attacked.strength)]
+    if screen.worst is not None:
+        others.append(screen.worst)
+    return AttackShown(
+        picture=lab.target.sample.name,
+        detector=lab.config.folder.name,
+        scorer_sha256=scorer_hash(lab.detector.scorer),
+        calibration_sha256=calibration_hash(lab.detector.calibration),
+        victim=lab.wish.config.folder.name,
+        victim_sha256=lab.target.victim_sha256,
+        title=lab.wish.kind.title,
+        n=min(settings.n, lab.detector.calibration.n_max),
+        epsilon=settings.epsilon,
+        aggregate=settings.aggregate,
+        smoothed=settings.smoothed,
+        seed=settings.seed,
+        clean=attempt(lab, lab.clean, settings),
+        chosen=attempt(lab, lab.chosen, settings),
+        others=tuple(attempt(lab, one, settings) for one in others),
+    )
+
+
+def attempt(lab: Lab, scored: Scored, settings: Settings) -> Attempt:
+    from idecode_core.plots.attack import as_pixels
+
+    n = min(settings.n, lab.detector.calibration.n_max)
+    return Attempt(
+        scored.attacked,
+        scored.inspected.score_vector[:n],
+        verdict_on(lab.detector, scored, settings),
+        scored.content_hash,
+        png(as_pixels(scored.attacked.attacked[0].numpy())),
+    )
+
+
+def figures(lab: Lab) -> tuple[Figure, ...]:
+    settings = lab.screen.settings
+    n = min(settings.n, lab.detector.calibration.n_max)
+    found = [
+        Figure(shares_figure(lab), f"What the victim says. {LOOK_FOR_SHARES}"),
+        Figure(
+            draws_figure(lab.detector, lab.clean, lab.chosen, n), f"What the detector sees. {LOOK_FOR_DRAWS}"
+        ),
+    ]
+    if lab.screen.curve:
+        found.append(
+            Figure(
+                curve_figure(lab, lab.screen.curve, settings), f"The p-value along the strength. {LOOK_FOR}"
+            )
+        )
+    return tuple(found)

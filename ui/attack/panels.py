@@ -1,0 +1,196 @@
+"""The panels of the Attack lab. Each is a fragment that reads the settings as they are now and slices stored scores."""
+
+import html
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from idecode_core.conformal.judge import Verdict, judge, smoothing_generator
+from idecode_core.folder.settings import FolderSettings
+from idecode_core.report.attack_words import Outcome, explanation, headline, outcome_of, percent, shares
+from ui.attack.run import Job, Scored, Target
+from ui.attack.wish import Wish
+from ui.frame.look import chart
+from ui.frame.messages import escape
+from ui.frame.pictures import LARGE
+from ui.frame.samples import png
+from ui.frame.settings import Settings, current, panel
+
+if TYPE_CHECKING:
+    from idecode_core.detector import Detector
+
+STYLE = """
+<style>
+.st-key-attacked img, .st-key-worst img { image-rendering: pixelated; border-radius: 8px; }
+</style>
+"""
+LOOK_FOR_SHARES = (
+    "An attack succeeds when the clean picture's first class is right and the attacked picture's is another."
+)
+LOOK_FOR_DRAWS = "Each dot is one random transform. Where diamonds lie above the grey band, the detector finds the attacked picture strange."
+
+
+@dataclass
+class OnScreen:
+    """What the panels show now, for downloads, which are made when they are asked for."""
+
+    settings: Settings
+    curve: tuple[Scored, ...] = ()
+    worst: Scored | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Lab:
+    """A picture that was attacked, the detector that judges it, and what is on the screen."""
+
+    wish: Wish
+    target: Target
+    config: FolderSettings
+    detector: "Detector"
+    clean: Scored
+    chosen: Scored
+    screen: OnScreen = field(repr=False)
+
+    @property
+    def is_right_before(self) -> bool:
+        """Whether there is anything to attack."""
+        return bool(self.clean.attacked.right_before[0])
+
+    def job(self, strength: float) -> Job:
+        return Job(self.target, self.wish.kind, strength, self.detector, current().seed)
+
+
+def verdict_on(detector: "Detector", scored: Scored, settings: Settings) -> Verdict:
+    """Under the settings of this moment; never runs the model."""
+    generators = [smoothing_generator(scored.content_hash, settings.seed)] if settings.smoothed else None
+    return judge(
+        detector.calibration,
+        scored.inspected.score_vector[None],
+        n=min(settings.n, detector.calibration.n_max),
+        epsilon=settings.epsilon,
+        aggregate=settings.aggregate,
+        smoothed_by=generators,
+    )[0]
+
+
+@panel("attack_verdict")
+def verdict(lab: Lab) -> None:
+    """The outcome as a sentence, then the pictures with both p-values."""
+    settings = current()
+    lab.screen.settings = settings
+    before, after = (verdict_on(lab.detector, one, settings) for one in (lab.clean, lab.chosen))
+    outcome = outcome_of(lab.chosen.attacked, before, after)
+    show_words(lab, outcome)
+    pictures(lab, outcome)
+
+
+def show_words(lab: Lab, outcome: Outcome) -> None:
+    st.caption(
+        f"{escape(lab.target.sample.name)} · {escape(lab.wish.kind.title)} on {escape(lab.target.victim.name)}, judged by "
+        f"{escape(lab.config.name)}"
+    )
+    colour, icon = "blue", "shield"
+    if outcome.is_fooled:
+        colour, icon = ("orange", "flag") if outcome.attacked.is_ood else ("violet", "visibility_off")
+    said, reason = headline(outcome)
+    means, does_not = explanation(outcome)
+    st.markdown(f"### :{colour}[:material/{icon}: {escape(said)}]: {escape(reason)}")
+    st.markdown(f"**It means:** {escape(means)}  \n**It does not mean:** {escape(does_not)}")
+
+
+def pictures(lab: Lab, outcome: Outcome) -> None:
+    """Clean, attacked, and what was changed."""
+    from idecode_core.plots.attack import as_pixels, magnified
+
+    attacked = lab.chosen.attacked
+    clean, after = attacked.clean[0].numpy(), attacked.attacked[0].numpy()
+    change, factor = magnified(clean, after)
+    linf = float(attacked.linf[0])
+    size = (
+        f"  \nLargest change of a pixel value {linf:.3g} ({255 * linf:.3g} of 255 steps), length (L2) {attacked.l2[0]:.3g}"
+        if linf > 0
+        else "  \nNothing was changed."
+    )
+    with st.container(horizontal=True, key="attacked"):
+        for name, pixels, caption in (
+            ("clean", as_pixels(clean), f"**Clean:** {said_of(outcome.before.label, outcome.before.share, outcome.clean)}"),
+            ("attacked", as_pixels(after), f"**Attacked:** {said_of(outcome.after.label, outcome.after.share, outcome.attacked)}"),
+            ("difference", change, f"**Difference x {factor}:** grey is no change{size}"),
+        ):  # fmt: skip
+            with st.container(width=LARGE, gap="xxsmall"):
+                st.image(png(pixels), width=LARGE, alt=f"{lab.target.sample.name}, {name}")
+                st.caption(caption)
+
+
+def said_of(label: str, share: float, found: Verdict) -> str:
+    """What the victim says, and below it what the detector says."""
+    colour = "orange" if found.is_ood else "blue"
+    return f"{escape(label)} ({percent(share)})  \np = {found.p_value:.3g}, :{colour}[{found.answer}]"
+
+
+@panel("attack_charts")
+def charts(lab: Lab) -> None:
+    """The victim's classes, and the detector's draws, before and after."""
+    settings = current()
+    n = min(settings.n, lab.detector.calibration.n_max)
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown("#### What the victim says")
+        chart(shares_figure(lab), key="shares_chart", alt=LOOK_FOR_SHARES)
+        st.caption(LOOK_FOR_SHARES)
+    with right:
+        st.markdown("#### What the detector sees")
+        chart(
+            draws_figure(lab.detector, lab.clean, lab.chosen, n), key="attack_draws_chart", alt=LOOK_FOR_DRAWS
+        )
+        st.caption(LOOK_FOR_DRAWS)
+
+
+def shares_figure(lab: Lab) -> object:
+    from idecode_core.plots.attack import class_shares
+
+    attacked = lab.chosen.attacked
+    return class_shares(attacked.classes, shares(attacked.before[0]), shares(attacked.after[0]))
+
+
+def draws_figure(detector: "Detector", clean: Scored, chosen: Scored, n: int) -> object:
+    from idecode_core.plots.attack import draws_before_and_after
+
+    words = [[html.escape(text) for text in draw_words(one)] for one in (clean, chosen)]
+    return draws_before_and_after(
+        clean.inspected.score_vector[:n],
+        chosen.inspected.score_vector[:n],
+        detector.calibration.score_vectors.ravel(),
+        words,
+    )
+
+
+def draw_words(scored: Scored) -> list[str]:
+    """For each draw: what was applied and what the detector's model said; of a draw with several variants, of the strangest."""
+    strangest: dict[int, tuple[float, str]] = {}
+    for variant in scored.inspected.variants:
+        words = f"{variant.member} {variant.applied}: {variant.predicted}".strip()
+        if variant.draw not in strangest or variant.score > strangest[variant.draw][0]:
+            strangest[variant.draw] = (variant.score, words)
+    return [strangest[draw][1] for draw in sorted(strangest)]
+
+
+def sizes(lab: Lab) -> None:
+    """Where victim, picture and detector differ in size, what that does."""
+    size, (width, height) = lab.target.victim.size, lab.target.original
+    if (width, height) != (size, size):
+        st.caption(
+            f"The victim sees {size} x {size} pixels: the middle square of the {width} x {height} that came, resized. That is "
+            "what is attacked and judged."
+        )
+    own = {part.preprocessing.size for part in networks(lab.detector) if hasattr(part, "preprocessing")}
+    if own - {size}:
+        st.caption(
+            f"{escape(lab.config.name)} looks at {max(own)} x {max(own)} pixels, so attacked pictures are resized for it, which "
+            "may blur what the attack has done."
+        )
+
+
+def networks(detector: "Detector") -> tuple[object, ...]:
+    return tuple(getattr(detector.scorer, "members", (detector.scorer,)))

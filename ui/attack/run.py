@@ -1,0 +1,208 @@
+"""Attacks that are run for a visitor: with progress and a way to stop, and kept for this session only.
+
+Keyed by what determines them: the content, the class, the victim, the attack and its strength; of an attack on the detector,
+the detector and the seed as well. What the gallery holds is there at once.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from idecode_core.draws import content_hash
+from idecode_core.errors import IdecodeError
+from idecode_core.image.features import Preprocessing
+from ui.attack.wish import Wish
+from ui.frame.cache import own_store
+from ui.frame.samples import Sample
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from idecode_core.attacks import Attacked, AttackKind, Victim
+    from idecode_core.detector import Detector
+    from idecode_core.image.unrounded import Unrounded
+    from idecode_core.scorer import Inspected
+
+MOST = 128  # attacked pictures per session, some 30 kilobytes each
+WANTED = "attack_wanted"
+"""Keys of the attacks that the visitor has asked for. They stay asked for when something interrupts them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A picture as the victim takes it, and what it shows."""
+
+    sample: Sample
+    victim: "Victim"
+    victim_sha256: str
+    x: "Tensor"  # (1, 3, size, size), floats in [0, 1]
+    label: int
+    content_hash: str  # of the pixels at the victim's size
+    original: tuple[int, int]  # width and height, pixels
+
+    @property
+    def truth(self) -> str:
+        return self.victim.classes[self.label]
+
+
+def take_aim(sample: Sample, wish: Wish, label: int | None) -> Target:
+    """The picture at the victim's size; without a known class, what the victim sees in it counts as right."""
+    import torch
+
+    decoded = sample.decode()
+    pixels = Preprocessing(wish.victim.size)(decoded)  # (size, size, 3)
+    x = torch.from_numpy(pixels.copy()).permute(2, 0, 1)[None].float() / 255
+    if label is None:
+        label = int(wish.victim.says(x)[0].argmax())
+    height, width = decoded.shape[:2]
+    return Target(
+        sample, wish.victim, wish.config.scorer_sha256, x, label, content_hash(pixels), (width, height)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One attack on one picture."""
+
+    target: Target
+    kind: "AttackKind"
+    strength: float
+    detector: "Detector"
+    seed: int
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        against = (self.detector, self.seed) if self.kind.on_detector else ()
+        target = self.target
+        return (
+            target.content_hash, target.label, target.victim_sha256, self.kind.name, self.strength, *against
+        )  # fmt: skip
+
+    def run(self, progress: Callable[[float], None] | None = None) -> "Attacked":
+        from idecode_core.attacks import Attacked, attack, attack_detector
+
+        target = self.target
+        x, y = target.x, [target.label]
+        if self.strength == 0:
+            x, labels = target.victim.checked(x, y)
+            says = target.victim.says(x)
+            victim = target.victim
+            return Attacked(self.kind.name, 0.0, victim.name, victim.classes, x, x, labels, says, says)
+        if self.kind.on_detector:
+            return attack_detector(
+                target.victim, self.detector, x, y, seed=self.seed, strength=self.strength, progress=progress
+            )
+        return attack(target.victim, x, y, self.kind.name, self.strength, progress=progress)
+
+
+def attack_store() -> "dict[tuple[object, ...], Attacked]":
+    return own_store("attack_store", MOST)
+
+
+def found(job: Job) -> "Attacked | None":
+    """The result where it costs next to nothing: it is known, the gallery has it, or the attack is quick."""
+    store = attack_store()
+    if job.key not in store:
+        if (ready := from_gallery(job)) is not None:
+            store[job.key] = ready
+        elif job.strength == 0 or not job.kind.slow:
+            store[job.key] = job.run()
+    return store.get(job.key)
+
+
+def from_gallery(job: Job) -> "Attacked | None":
+    return None
+
+
+def refusal(job: Job) -> str:
+    """Why the detector of a job cannot be attacked, in a sentence; empty when it can."""
+    from idecode_core.attacks.on_detector import differentiable
+
+    try:
+        differentiable(job.detector.scorer, job.target.victim.size)
+    except IdecodeError as error:
+        return str(error)
+    return ""
+
+
+def is_wanted(job: Job) -> bool:
+    return job.key in st.session_state.get(WANTED, ())
+
+
+def want(*jobs: Job) -> None:
+    """For callbacks: the visitor asks for these, and for nothing else any more."""
+    st.session_state[WANTED] = {job.key for job in jobs}
+
+
+def run_with_progress(jobs: Sequence[Job], key: str) -> None:
+    """Attack and score, one job after the other, into the session's stores: what is done when the visitor stops it, stays done."""
+    missing = [job for job in jobs if not is_ready(job)]
+    if not missing:
+        return
+    place = st.empty()
+    with place.container(horizontal=True, vertical_alignment="center"):
+        bar = st.progress(0.0, "Attacking ...", width="stretch")
+        st.button("Stop", key=f"{key}_stop", icon=":material/stop_circle:", on_click=want)
+    begin = time.monotonic()
+    for done, job in enumerate(missing):
+
+        def progress(share: float, done: int = done, job: Job = job) -> None:
+            # Streamlit ends the run here, inside of the attack, when the visitor has clicked on something.
+            so_far = (done + share) / len(missing)
+            bar.progress(so_far, progress_words(job, so_far, time.monotonic() - begin))
+
+        progress(0.0)
+        attacked = found(job)
+        if attacked is None:
+            attacked = attack_store()[job.key] = job.run(progress)
+        score(job.detector, attacked, job.seed)
+    place.empty()
+
+
+def is_ready(job: Job) -> bool:
+    """Whether the job is attacked and scored; runs nothing."""
+    attacked = attack_store().get(job.key)
+    return attacked is not None and (job.detector, job.seed, seen(attacked)[1]) in score_store()
+
+
+def progress_words(job: Job, share: float, seconds: float) -> str:
+    """What is running, and how long it will take."""
+    what = f"{job.kind.title} at strength {job.strength:g}"
+    if share < 0.05:
+        return f"{what} ..."
+    left = seconds / share * (1 - share)
+    return f"{what}: {share:.0%}, about {left:.0f} s left"
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """An attacked picture in full, as a detector sees it."""
+
+    attacked: "Attacked"
+    inspected: "Inspected"
+    content_hash: str
+
+
+def score_store() -> "dict[tuple[Detector, int, str], Inspected]":
+    return own_store("attack_scores", MOST)
+
+
+def seen(attacked: "Attacked") -> "tuple[Unrounded, str]":
+    """The attacked picture as detectors take it, floats all the way, and its content hash; at strength 0 the clean one's."""
+    from idecode_core.image.unrounded import Unrounded
+
+    (picture,) = Unrounded(attacked.attacked).pictures()
+    return Unrounded(attacked.attacked), content_hash(picture)
+
+
+def score(detector: "Detector", attacked: "Attacked", seed: int) -> Scored:
+    """V at n_max of the attacked picture; kept for this session."""
+    store = score_store()
+    picture, identity = seen(attacked)
+    key = (detector, seed, identity)
+    if key not in store:
+        store[key] = detector.inspect(picture, n=detector.calibration.n_max, seed=seed)
+    return Scored(attacked, store[key], identity)

@@ -1,0 +1,194 @@
+"""What the visitor asks for: a victim, an attack and its strength; each is in the link."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from idecode_core.folder.settings import FolderSettings
+from ui.attack.picture import DATASET, known_label
+from ui.frame.cache import Stamps, get_configs, get_detector, stamps
+from ui.frame.links import asked, carry_over, differs, keep, notice, request
+from ui.frame.messages import escape
+from ui.frame.samples import Sample
+from ui.frame.session_detectors import session_detectors
+
+if TYPE_CHECKING:
+    from idecode_core.attacks import AttackKind, Victim
+
+FIRST_VICTIM = "cifar10-invariance"
+FACTORS = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8)
+"""Strengths of the slider as multiples of the paper's."""
+AS_THE_VICTIM_SAYS = "what the victim says"
+DIGITS = 6  # of a strength in a link
+
+
+@dataclass(frozen=True, eq=False)
+class Wish:
+    """The choices of the moment."""
+
+    victim: "Victim"
+    config: FolderSettings
+    """Of the folder that the victim comes from."""
+    kind: "AttackKind"
+    strength: float
+    strengths: tuple[float, ...]
+    """All that the slider has."""
+
+
+def victim_configs() -> dict[str, FolderSettings]:
+    """The detectors whose networks name classes of pictures, without those of this session: their networks are here already."""
+    found = get_configs()
+    return {
+        name: found[name]
+        for name in sorted(found, key=lambda name: (name != FIRST_VICTIM, name))
+        if found[name].scorer.get("kind") == "image"
+        and found[name].classes
+        and name not in session_detectors()
+    }
+
+
+def get_victim(config: FolderSettings) -> "Victim":
+    """The classifier of a folder, copied once for all visitors."""
+    return _victim(config, str(config.folder), stamps(config.folder, "config.json", "model.safetensors"))
+
+
+@st.cache_resource(show_spinner="Loading the victim ...", max_entries=4)
+def _victim(_config: FolderSettings, folder: str, stamps: Stamps) -> "Victim":
+    from idecode_core.attacks import Victim
+
+    return Victim.from_detector(get_detector(_config))
+
+
+def choose() -> Wish | None:
+    """Draw the choices; None when there is no victim."""
+    from idecode_core.attacks import ATTACKS
+
+    configs = victim_configs()
+    if not configs:
+        st.info(
+            "No victim was found: expected a detector whose network names classes of pictures, such as cifar10-invariance. Fetch "
+            "it with `idecode pull`, or run from a complete copy of the project."
+        )
+        return None
+    wanted = asked("attack", ("victim", "attack", *(strength_key(name) for name in ATTACKS)))
+    carry_over(["victim", "attack"], {"victim": next(iter(configs)), "attack": next(iter(ATTACKS))})
+    if st.session_state.get("victim", next(iter(configs))) not in configs:
+        del st.session_state["victim"]  # its folder is gone
+    st.selectbox(
+        "Victim",
+        list(configs),
+        key="victim",
+        bind="query-params",
+        help="The classifier that is to be fooled. The attack knows all of it.",
+    )
+    st.segmented_control(
+        "Attack",
+        list(ATTACKS),
+        default=next(iter(ATTACKS)),
+        required=True,
+        format_func=lambda name: ATTACKS[name].title,
+        key="attack",
+        bind="query-params",
+        wrap=True,
+    )
+    keep(["victim", "attack"])
+    config, kind = configs[st.session_state["victim"]], ATTACKS[st.session_state["attack"]]
+    victim = get_victim(config)
+    strength, strengths = choose_strength(kind, victim, wanted)
+    say_unmet(wanted, configs, ATTACKS, kind, strength)
+    return Wish(victim, config, kind, strength, strengths)
+
+
+def choose_label(sample: Sample, wish: Wish) -> int | None:
+    """The class that the picture shows, where it is known or the visitor says it."""
+    label = known_label(sample)
+    if label is not None and wish.config.dataset == DATASET:
+        return label
+    carry_over(["shows"])
+    shown = st.selectbox(
+        "It shows",
+        [AS_THE_VICTIM_SAYS, *wish.victim.classes],
+        key="shows",
+        bind="query-params",
+        help="What counts as right. An attack can only succeed where the victim is right before it.",
+    )
+    keep(["shows"])
+    return None if shown == AS_THE_VICTIM_SAYS else wish.victim.classes.index(shown)
+
+
+def choose_strength(
+    kind: "AttackKind", victim: "Victim", wanted: Mapping[str, str]
+) -> tuple[float, tuple[float, ...]]:
+    """The slider, with the strengths of the curve; what a link asks for is put between them."""
+    key, default = strength_key(kind.name), kind.default_for(victim.dense)
+    steps = [0.0, *(rounded(factor * default) for factor in FACTORS)]
+    steps = [step for step in steps if step <= kind.highest]
+    carry_over([key], {key: default})
+    if (linked := usable_strength(wanted.get(key), kind)) is not None:
+        st.session_state[key] = linked
+    given = st.session_state.get(key, default)
+    options = tuple(sorted({*steps, given}))
+    strength = st.select_slider(
+        f"Strength: {kind.strength_means}",
+        options,
+        default,
+        format_func=lambda value: f"{value:g}",
+        key=key,
+        bind="query-params",
+        help=f"{kind.unit.strip('()').capitalize()}. Each step doubles the one before.",
+    )
+    keep([key])
+    st.caption(f"{escape(kind.how)} {words_on_default(kind, default)}")
+    return float(strength), options
+
+
+def words_on_default(kind: "AttackKind", default: float) -> str:
+    return (
+        f"As strong as FGSM in the paper: {default:g}."
+        if kind.on_detector
+        else f"The paper uses {default:g}."
+    )
+
+
+def strength_key(attack: str) -> str:
+    """Key of the slider of one attack, and its name in the link."""
+    return f"{attack}_strength"
+
+
+def rounded(strength: float) -> float:
+    """As many digits as a link carries."""
+    return float(f"{strength:.{DIGITS}g}")
+
+
+def usable_strength(text: str | None, kind: "AttackKind") -> float | None:
+    """A strength of a link; None when it is none."""
+    try:
+        strength = float(str(text))
+    except ValueError:
+        return None
+    return rounded(strength) if 0 <= strength <= kind.highest else None
+
+
+def say_unmet(
+    wanted: Mapping[str, str],
+    configs: Mapping[str, FolderSettings],
+    attacks: "Mapping[str, AttackKind]",
+    kind: "AttackKind",
+    strength: float,
+) -> None:
+    """A sentence for each choice that the link asks for and that is not what is shown."""
+    key = strength_key(kind.name)
+    why = {
+        "victim": f"which names no classes of pictures or is not here (there is {escape(', '.join(configs))})",
+        "attack": f"but it must be one of {', '.join(map(escape, attacks))}",
+        key: f"but it must be a number from 0 to {kind.highest:g}",
+    }
+    shown = {"victim": st.session_state["victim"], "attack": kind.name, key: strength}
+    sentences = [
+        request(name, text, why[name], shown[name])
+        for name, text in wanted.items()
+        if name in why and differs(text, shown[name])
+    ]
+    notice("attack", sentences, tuple(shown.values()))

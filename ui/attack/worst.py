@@ -1,0 +1,75 @@
+"""The other side: somebody who knows the detector. The page says what the guarantee leaves open, and shows it."""
+
+import streamlit as st
+
+from idecode_core.report.attack_words import CHOSEN, answer, percent, shares
+from ui.attack.panels import Lab, verdict_on
+from ui.attack.run import Job, Scored, attack_store, found, is_wanted, refusal, run_with_progress, score, want
+from ui.frame.messages import escape
+from ui.frame.pictures import WIDTH
+from ui.frame.samples import png
+from ui.frame.settings import Settings, current, panel
+
+
+@panel("attack_worst")
+def worst(lab: Lab) -> None:
+    settings = current()
+    lab.screen.worst = None
+    st.markdown("### Somebody who knows the detector")
+    st.markdown(
+        f"{CHOSEN[0].upper()}{CHOSEN[1:]}. Who knows the detector can look for a change that fools the victim and keeps the "
+        "detector's score low."
+    )
+    if lab.wish.kind.on_detector:
+        st.caption("That is the attack above.")
+        return
+    job = on_detector(lab, settings)
+    if reason := refusal(job):
+        st.info(escape(reason))
+        return
+    attacked = found(job)
+    if attacked is None:
+        if not is_wanted(job):
+            st.button(
+                "Attack the detector too",
+                key="worst_go",
+                icon=":material/target:",
+                on_click=want,
+                args=(job,),
+                help=f"{job.kind.title} at strength {job.strength:g}; it takes some seconds, and you can stop it.",
+            )
+            return
+        run_with_progress([job], "worst")
+        attacked = attack_store()[job.key]
+    lab.screen.worst = score(lab.detector, attacked, settings.seed)
+    show_worst(lab, lab.screen.worst, settings)
+
+
+def on_detector(lab: Lab, settings: Settings) -> Job:
+    """PGD on the detector, as strong as its default."""
+    from idecode_core.attacks import ATTACKS
+
+    kind = next(kind for kind in ATTACKS.values() if kind.on_detector)
+    return Job(lab.target, kind, kind.default, lab.detector, settings.seed)
+
+
+def show_worst(lab: Lab, scored: Scored, settings: Settings) -> None:
+    from idecode_core.plots.attack import as_pixels
+
+    verdict, plain = (verdict_on(lab.detector, one, settings) for one in (scored, lab.chosen))
+    said = answer(scored.attacked.classes, shares(scored.attacked.after[0]))
+    fooled = bool(scored.attacked.success[0])
+    with st.container(horizontal=True, vertical_alignment="center", key="worst"):
+        with st.container(width=WIDTH):
+            st.image(
+                png(as_pixels(scored.attacked.attacked[0].numpy())),
+                width=WIDTH,
+                alt="after PGD on the detector",
+            )
+        with st.container(width="stretch"):
+            st.markdown(
+                f"**{'Fooled' if fooled else 'Not fooled'}, {verdict.answer}:** the victim says {escape(said.label)} "
+                f"({percent(said.share)}), and **p = {verdict.p_value:.3g}**; after {lab.wish.kind.title} it is "
+                f"{plain.p_value:.3g}, and {verdict_on(lab.detector, lab.clean, settings).p_value:.3g} for the clean picture. No pixel "
+                f"value is moved by more than {scored.attacked.strength:g}."
+            )
