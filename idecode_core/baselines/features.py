@@ -176,15 +176,11 @@ class FeatureScorer(Features, ABC):
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device) -> Self:
-        arguments: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value
-            for key, value in settings["model"].items()
-        }
         weights = {
             name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)
         }
         return cls(
-            model=with_weights(lambda: blank(ModelConfig(**arguments)), weights),
+            model=with_weights(lambda: blank(ModelConfig.read(settings["model"])), weights),
             transforms=build_transforms(settings["transforms"]),
             preprocessing=Preprocessing(**settings["preprocessing"]),
             classes=tuple(settings["classes"]),
@@ -200,9 +196,19 @@ def blank(config: ModelConfig) -> Frozen:
 
 
 def check_features(z: Tensor, y: Tensor, fewest: int) -> None:
-    """SettingError unless there are enough features, with one class each."""
+    """SettingError unless there are enough features, with one class each, that are numbers and differ."""
     if z.ndim != 2 or len(z) < fewest or y.shape != z.shape[:1]:
         raise SettingError(
             f"Expected features (N, d) of at least {fewest} training points and one class each, got {tuple(z.shape)} and "
             f"{tuple(y.shape)}; add training points."
+        )
+    if not z.isfinite().all():
+        raise SettingError(
+            f"{int((~z.isfinite()).any(dim=1).sum())} of {len(z)} training points have features that are not finite numbers: "
+            "expected none; check the network's weights and the pictures."
+        )
+    if torch.equal(z, z[:1].expand_as(z)):
+        raise SettingError(
+            f"All {len(z)} training points have the same features, so there is no distance to measure: expected different "
+            "pictures, and a network that tells them apart."
         )

@@ -1,6 +1,7 @@
 """Mahalanobis distance of features from the closest class of the training set (Lee et al. 2018, arXiv 1807.03888).
 
-All classes share one covariance, shrunk as Ledoit and Wolf do, so that fewer points than features are enough.
+All classes share one covariance, shrunk as Ledoit and Wolf do, so that fewer points than features are enough. One class
+for all is what is left where there are no labels (SSD, Sehwag et al. 2021, arXiv 2103.12051, with one cluster).
 """
 
 from dataclasses import dataclass
@@ -9,8 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from idecode_core.baselines.features import FeatureScorer, check_features
+from idecode_core.baselines.on_network import OnNetwork
+from idecode_core.errors import SettingError
+from idecode_core.models.equivariant import Equivariant
 
 
 def shared_gaussian(z: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -23,6 +28,11 @@ def shared_gaussian(z: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     spread = features - means[np.searchsorted(classes, y.numpy())]
     covariance, _ = ledoit_wolf(spread, assume_centered=True)
     values, vectors = np.linalg.eigh(covariance)
+    if values[-1] <= 0:
+        raise SettingError(
+            "The features of each class are all the same, so their covariance is singular: expected several different pictures "
+            "per class; add training points."
+        )
     whiten = vectors / np.sqrt(np.maximum(values, 1e-12))  # (d, d)
     centre = features.mean(axis=0)
     found = (centre, whiten, (means - centre) @ whiten)
@@ -66,3 +76,38 @@ class Mahalanobis(FeatureScorer):
 
     def fitted(self) -> dict[str, Tensor]:
         return {"centre": self.centre, "whiten": self.whiten, "means": self.means}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MahalanobisOnce(OnNetwork):
+    """The same score of x itself, for z = f(x) as the network gives it (plain, one layer)."""
+
+    kind: ClassVar[str] = "mahalanobis_once"
+    term: ClassVar[str] = Mahalanobis.term
+    learns: ClassVar[tuple[str, ...]] = ("centre", "whiten", "means")
+
+    centre: Tensor  # (d,)
+    whiten: Tensor  # (d, d)
+    means: Tensor  # (classes, d)
+
+    @classmethod
+    def learned(cls, z: Tensor, y: Tensor, model: Equivariant) -> dict[str, Tensor]:
+        return dict(zip(cls.learns, shared_gaussian(z, y), strict=True))
+
+    def of_features(self, z: Tensor, logits: Tensor) -> Tensor:
+        return squared_distances(z, self.centre, self.whiten, self.means).amin(dim=1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UnitMahalanobisOnce(MahalanobisOnce):
+    """The same on features of length 1: how much is seen varies with contrast, and says little of what (Mueller and Hein
+    2025, arXiv 2505.18032)."""
+
+    kind: ClassVar[str] = "unit_mahalanobis_once"
+
+    @classmethod
+    def learned(cls, z: Tensor, y: Tensor, model: Equivariant) -> dict[str, Tensor]:
+        return super().learned(normalize(z, dim=-1), y, model)
+
+    def of_features(self, z: Tensor, logits: Tensor) -> Tensor:
+        return super().of_features(normalize(z, dim=-1), logits)

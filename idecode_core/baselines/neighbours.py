@@ -5,11 +5,16 @@ from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from idecode_core.baselines.features import FeatureScorer, check_features
+from idecode_core.baselines.on_network import OnNetwork
+from idecode_core.models.equivariant import Equivariant
 
 K = 5
 """Which neighbour: measured on development data (research/feature_choice.py, docs/your-own-data.md)."""
+PUBLISHED_K = 50
+"""For CIFAR-10, with all training features in the bank."""
 MOST = 20_000
 """Features that are kept; more are thinned out evenly."""
 
@@ -41,3 +46,24 @@ class Neighbours(FeatureScorer):
 
     def fitted(self) -> dict[str, Tensor]:
         return {"bank": self.bank, "labels": self.labels, "k": self.k}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NeighboursOnce(OnNetwork):
+    """The same score of x itself as published: k = 50, and all training features are kept."""
+
+    kind: ClassVar[str] = "neighbours_once"
+    term: ClassVar[str] = Neighbours.term
+    chosen: ClassVar[tuple[str, ...]] = ("k",)
+    learns: ClassVar[tuple[str, ...]] = ("bank",)
+    fewest: ClassVar[int] = PUBLISHED_K
+
+    bank: Tensor  # (N, d)
+    k: int = PUBLISHED_K
+
+    @classmethod
+    def learned(cls, z: Tensor, y: Tensor, model: Equivariant) -> dict[str, Tensor]:
+        return {"bank": normalize(z, dim=-1).half().float()}  # stored in half the room
+
+    def of_features(self, z: Tensor, logits: Tensor) -> Tensor:
+        return torch.cdist(normalize(z, dim=-1), self.bank).kthvalue(self.k, dim=1).values

@@ -166,11 +166,7 @@ class ImageScorer(NetworkScorer):
     def build(
         cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
     ) -> "ImageScorer":
-        arguments: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value
-            for key, value in settings["model"].items()
-        }
-        config = ModelConfig(**arguments)
+        config = ModelConfig.read(settings["model"])
         model = with_weights(lambda: blank_model(config), tensors)
         return cls(
             model,

@@ -4,8 +4,9 @@
 applied (AVT: pair of features; or g(x) alone), or which class it shows (a classifier, for Eq. 3).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +34,14 @@ class ModelConfig:
     """Channels of the compact backbone's groups."""
     mean: tuple[float, ...] = (0.4914, 0.4822, 0.4465)
     std: tuple[float, ...] = (0.247, 0.2435, 0.2616)
+
+    @staticmethod
+    def read(settings: Mapping[str, Any]) -> "ModelConfig":
+        """From what a folder's config.json says of the model; JSON has lists where there are tuples here."""
+        arguments: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()
+        }
+        return ModelConfig(**arguments)
 
 
 def build_backbone(config: ModelConfig) -> ResNet | WideResNet | Compact | EfficientNetLite0:
