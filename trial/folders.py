@@ -88,6 +88,7 @@ def changes(generator: np.random.Generator, good: Path, other: Path, count: int)
         "scorer_sha256",
         "scorer",
         "dataset",
+        "choice",
         "files",
         "format",
     ):

@@ -33,7 +33,7 @@ def merge(
     """
     from idecode_core.folder.detector import save_detector
     from idecode_core.report.card import write_card
-    from idecode_core.training.merge import Member, build_merged
+    from idecode_core.training.merge import Member, build_merged, choice_of
 
     refuse_to_replace(out)
     weights = weight or [1.0] * len(members)
@@ -44,7 +44,7 @@ def merge(
     chosen = [Member.parse(text, value) for text, value in zip(members, weights, strict=True)]
     with progress_bars() as report:
         made = build_merged(chosen, data_root=data_root, name=out.name, progress=report)
-    save_detector(made, out)
+    save_detector(made, out, choice=choice_of(chosen))
     write_card(out)
     typer.echo(
         f"{out}: merged {len(chosen)} members, calibrated on {made.calibration.k:,} held-out "

@@ -64,10 +64,15 @@ Writer = Callable[[Path], object]
 
 
 def save_detector(
-    detector: Detector, folder: Path | str, card: str = "", beside: Mapping[str, Writer] | None = None
+    detector: Detector,
+    folder: Path | str,
+    card: str = "",
+    beside: Mapping[str, Writer] | None = None,
+    choice: str = "",
 ) -> None:
     """Write a complete new folder beside, then put it in the place of what is there: a killed process leaves the old
-    detector or the new one. `beside` are more files by name, such as the training record."""
+    detector or the new one. `beside` are more files by name, such as the training record; `choice` says what was looked
+    at while choosing and should not have been."""
     folder = Path(folder)
     check_replaceable(folder)
     try:
@@ -91,6 +96,7 @@ def save_detector(
         "n_max": detector.calibration.n_max,
         "scorer_sha256": identity,
         "scorer": settings,
+        **({"choice": choice} if choice else {}),
     }
 
     def fill(new: Path) -> None:

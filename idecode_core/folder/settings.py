@@ -30,12 +30,13 @@ KINDS: dict[str, tuple[type, str]] = {
     "scorer_sha256": TEXT,
     "scorer": TABLE,
     "dataset": TEXT,
+    "choice": TEXT,
     "files": TABLE,
 }
-OPTIONAL: dict[str, Any] = {"summary": "", "dataset": "", "files": {}}
+OPTIONAL: dict[str, Any] = {"summary": "", "dataset": "", "choice": "", "files": {}}
 """What folders of earlier versions need not have."""
 MODALITIES = ("image", "audio")
-LONGEST_TEXT = 500
+LONGEST_TEXT = {"name": 500, "summary": 500, "dataset": 500, "choice": 5000}
 MOST_POINTS, MOST_DRAWS = 100_000_000, 10_000
 AGAIN = "Use the folder as it was saved, or update this program."
 
@@ -56,6 +57,8 @@ class FolderSettings:
     """The scorer's own settings, see `Scorer.settings`."""
     dataset: str = ""
     """The public dataset that is in-distribution, where it is one: it has a gallery, labels and numbers of the paper."""
+    choice: str = ""
+    """What was looked at while its settings were chosen, and should not have been; empty where nothing was."""
     files: dict[str, str] = field(default_factory=dict)
     """The content hashes of the folder's files (`folder.manifest`); empty in folders of earlier versions."""
     format: int = FORMAT
@@ -103,9 +106,9 @@ def check_words(path: Path, values: dict[str, Any]) -> None:
                 f"{path}: expected {key} to be {words}, got {printable(str(value)[:40])!r}. {AGAIN}"
             )
 
-    for key in ("name", "summary", "dataset"):
+    for key, most in LONGEST_TEXT.items():
         text = values[key]
-        expect(key, printable(text) == text and len(text) <= LONGEST_TEXT, "one line of text", text)
+        expect(key, printable(text) == text and len(text) <= most, "one line of text", text)
     expect("name", bool(values["name"].strip()), "a name", values["name"])
     expect(
         "modality", values["modality"] in MODALITIES, f"one of {', '.join(MODALITIES)}", values["modality"]

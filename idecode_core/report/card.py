@@ -158,6 +158,7 @@ def card(folder: Path | str) -> str:
         "How it scores": describe_scorer(settings.scorer),
         "Data": DATA.get(settings.dataset, "").format(k=settings.k) if training else "",
         "How it was trained": describe_training(training) if training else "",
+        "How it was chosen": settings.choice,
         "Calibration": f"{settings.k:,} held-out {points} with {settings.n_max} draws each; draws are keyed by content.",
         "How good it is": numbers(open_stored(folder))
         if has_scores(folder)

@@ -18,6 +18,7 @@ from idecode_core.folder.detector import Writer, save_detector
 from idecode_core.folder.training_record import TrainingRecord, read_split, same_split
 from idecode_core.plots.training import learning_curve_svg
 from idecode_core.scorer import Progress
+from idecode_core.training.choices import CHOICES
 from idecode_core.training.run_state import BEST, LOG, kept_epoch, load_weights, read_log
 from idecode_core.training.tasks import Task
 
@@ -94,7 +95,7 @@ def finish(
         "learning-curve.svg": lambda path: write_text(path, curve),
         **(beside or {}),
     }
-    save_detector(detector, out_folder, beside=files)
+    save_detector(detector, out_folder, beside=files, choice=CHOICES.get(recipe.name, ""))
     return detector
 
 

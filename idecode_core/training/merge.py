@@ -17,7 +17,7 @@ from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, SettingError
 from idecode_core.folder.detector import load_detector
-from idecode_core.folder.settings import find_detector
+from idecode_core.folder.settings import find_detector, read_settings
 from idecode_core.folder.training_record import Split, TrainingRecord, read_split, read_training, same_split
 from idecode_core.merged import MergedScorer
 from idecode_core.ncm import BASE_NCMS
@@ -156,6 +156,11 @@ def build_merged(
     first, *others = detectors.values()
     dataset = first.dataset if all(other.dataset == first.dataset for other in others) else ""
     return Detector(name, merged, Calibration(merged_vectors, seed), first.summary, dataset)
+
+
+def choice_of(members: Sequence[Member]) -> str:
+    """What was looked at while choosing the members was looked at for the merged detector too."""
+    return " ".join(dict.fromkeys(filter(None, (read_settings(member.folder).choice for member in members))))
 
 
 def _reporter(progress: Callable[[str, int, int], None], name: str, total: int) -> Progress:
