@@ -14,8 +14,13 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, log_softmax, softmax
 from torch.nn.functional import cross_entropy as torch_cross_entropy
 
+RANGES = 4  # of rotation angles: what the first outputs of M choose from, where the others name classes
 LEAST_ERROR = 1e-9
-ERROR, UNFAMILIAR = "how far the answer is off", "how unfamiliar it looks"
+ERROR, UNKNOWN, UNFAMILIAR = (
+    "how far the answer is off",
+    "how little it shows of any class",
+    "how unfamiliar it looks",
+)
 """The summands of a score, for readers."""
 LEAST_ACTIVATION = 1e-6  # of a network that sees nothing at all
 
@@ -97,35 +102,44 @@ def familiarity(features: Tensor) -> Tensor:
     return features.mean(dim=-1).clamp_min(LEAST_ACTIVATION).log()
 
 
+def evidence(prediction: Tensor) -> Tensor:
+    """log of the sum of exp of the logits of all classes: how much speaks for any class at all. (..., classes) -> (...)."""
+    return prediction.logsumexp(dim=-1)
+
+
 @dataclass(frozen=True)
 class BaseNCM:
-    """A loss L, what M(g(x)) is held against, and whether the familiarity of g(x) is taken off."""
+    """A loss L, what M(g(x)) is held against, and what is taken off: the familiarity of g(x), and, of a model that names both
+    g (its first RANGES outputs) and the class (the others), the evidence for any class (docs/joint.md)."""
 
     loss: Callable[[Tensor, Tensor], Tensor]
     against: Literal["g", "x"]
     familiarity: bool = False
+    evidence: bool = False
 
     def __call__(
         self, prediction: Tensor, reference: Tensor | None, target: Tensor, features: Tensor | None = None
     ) -> Tensor:
         """Predictions (batch, m, outputs), M(x) (batch, outputs) or None, targets (batch, m, ...) and M's features of
         g(x) (batch, m, d), which only familiarity needs -> scores (batch, m)."""
-        error, *familiar = self.terms(prediction, reference, target, features).values()
-        return error + familiar[0] if familiar else error
+        error, *others = self.terms(prediction, reference, target, features).values()
+        return sum(others, start=error)
 
     def terms(
         self, prediction: Tensor, reference: Tensor | None, target: Tensor, features: Tensor | None = None
     ) -> dict[str, Tensor]:
         """The summands of the score by name, each (batch, m); arguments as above."""
+        terms = {}
+        if self.evidence:
+            prediction, classes = prediction[..., :RANGES], prediction[..., RANGES:]
+            terms[UNKNOWN] = -evidence(classes)
+        if self.familiarity:
+            assert features is not None
+            terms[UNFAMILIAR] = -familiarity(features)
         if self.against == "g":
-            error = self.loss(prediction, target.to(prediction.device))
-        else:
-            assert reference is not None
-            error = self.loss(prediction, reference)
-        if not self.familiarity:
-            return {ERROR: error}
-        assert features is not None
-        return {ERROR: error, UNFAMILIAR: -familiarity(features)}
+            return {ERROR: self.loss(prediction, target.to(prediction.device)), **terms}
+        assert reference is not None
+        return {ERROR: self.loss(prediction, reference), **terms}
 
 
 BASE_NCMS: dict[str, BaseNCM] = {
@@ -138,6 +152,8 @@ BASE_NCMS: dict[str, BaseNCM] = {
     "soft_disagreement": BaseNCM(soft_disagreement, "x"),
     "label_cross_entropy": BaseNCM(label_cross_entropy, "x"),
     "label_logit": BaseNCM(label_logit, "x"),
+    "turn_and_label": BaseNCM(cross_entropy, "g", evidence=True),
+    "turn_and_label_and_familiarity": BaseNCM(cross_entropy, "g", familiarity=True, evidence=True),
     "feature_change": BaseNCM(feature_change, "x"),
     "cross_entropy_and_familiarity": BaseNCM(cross_entropy, "g", familiarity=True),
     "label_logit_and_familiarity": BaseNCM(label_logit, "x", familiarity=True),

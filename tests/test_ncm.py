@@ -97,7 +97,7 @@ def test_familiarity_is_the_log_of_the_mean_activation():
 @pytest.mark.parametrize("name", [name for name, ncm in BASE_NCMS.items() if ncm.familiarity])
 def test_what_looks_familiar_scores_lower_by_a_part_that_the_networks_scale_cannot_change(name):
     ncm = BASE_NCMS[name]
-    answers, reference, target = torch.zeros(1, 2, 4), torch.zeros(1, 4), torch.zeros(1, 2, dtype=torch.int64)
+    answers, reference, target = torch.zeros(1, 2, 6), torch.zeros(1, 6), torch.zeros(1, 2, dtype=torch.int64)
     features = torch.tensor([[[1.0, 2.0], [3.0, 6.0]]])  # the second looks three times as familiar
     scores = ncm(answers, reference, target, features)[0]
     assert (scores[0] - scores[1]).item() == pytest.approx(math.log(3), rel=1e-5)
@@ -109,11 +109,11 @@ def test_what_looks_familiar_scores_lower_by_a_part_that_the_networks_scale_cann
 def test_a_perfect_prediction_scores_lowest(name):
     """Larger is stranger: the right answer, given surely, beats every other answer."""
     ncm = BASE_NCMS[name]
-    answers = torch.eye(4)[None] * 20  # one draw for each possible answer: (1, 4, 4)
+    answers = torch.eye(4, 6)[None] * 20  # one draw for each possible answer: (1, 4, 6)
     target = torch.zeros(1, 4, dtype=torch.int64)
     if name.endswith("parameter_error"):
-        target = torch.tensor([20.0, 0, 0, 0]).expand(1, 4, 4)
-    scores = ncm(answers, torch.tensor([[20.0, 0, 0, 0]]), target, torch.ones(1, 4, 6))[0]
+        target = torch.tensor([20.0, 0, 0, 0, 0, 0]).expand(1, 4, 6)
+    scores = ncm(answers, torch.tensor([[20.0, 0, 0, 0, 0, 0]]), target, torch.ones(1, 4, 6))[0]
     assert scores.argmin() == 0
     assert (scores[1:] > scores[0]).all()
 

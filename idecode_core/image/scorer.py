@@ -129,14 +129,14 @@ class ImageScorer(NetworkScorer):
         return Predicted(self.model.decode(z, z_g), reference, self.transforms.target(parameters), z_g)
 
     def logits(self, samples: Samples) -> Tensor:
-        """M(x) of each image, without transforms: (N, outputs). What a classifier says."""
+        """M(x) of each image, without transforms: (N, classes). What a classifier says; its answer about g is left out."""
         points = prepared(self, samples, seed=0)
         with torch.inference_mode():
             rows = [
                 self.model.decode(None, self.model.encode(self.tensor(chunk))[:, None])[:, 0].cpu()
                 for chunk in chunks(points, VARIANTS_PER_BATCH // 2)
             ]
-        return torch.cat(rows)
+        return torch.cat(rows)[:, -len(self.classes) :]
 
     def inspect(self, sample: Any, *, n: int, seed: int) -> Inspected:
         check_n(n)

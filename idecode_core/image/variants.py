@@ -22,7 +22,12 @@ def image_variants(
     """One point's variants: gx (m, 3, h, w), parameters (m, ...), prediction (m, outputs), scores (m,)."""
     images = (gx.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
     said = prediction.cpu()
-    answers = most_likely(said, classes) if classes else transforms.answers(said)
+    about_g, about_x = said[:, : said.shape[1] - len(classes)], said[:, said.shape[1] - len(classes) :]
+    turned = transforms.answers(about_g) if about_g.shape[1] else []
+    named = most_likely(about_x, classes) if classes else []
+    answers = (
+        [", ".join(both) for both in zip(turned, named, strict=True)] if turned and named else turned or named
+    )
     return tuple(
         Variant(image, applied, predicted, float(score), index // transforms.variants)
         for index, (image, applied, predicted, score) in enumerate(

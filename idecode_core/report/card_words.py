@@ -31,6 +31,9 @@ DATA = {
 TASKS = {
     "transform_class": "M learns to say which rotation was applied to an image",
     "transform_parameters": "M learns the parameters of the transform that was applied (Gaussian NLL, as AVT)",
+    "transform_and_label": (
+        "M learns to name the class of an image and, where it is shown turned, which rotation was applied"
+    ),
     "label": "M is a classifier that learns the labels under small warps",
     "block_label": "A VGG with channels {widths} names the class of a block",
 }
@@ -54,7 +57,10 @@ BASE_NCMS = {
         "g(x) (docs/familiarity.md)"
     ),
 }
+_JOINT = "the cross-entropy between M's answer and the rotation that was applied, less the log of the evidence for any class on g(x)"
 BASE_NCMS |= {
+    "turn_and_label": f"{_JOINT} (docs/joint.md)",
+    "turn_and_label_and_familiarity": f"{_JOINT}, less the log of M's mean activation on g(x) (docs/joint.md)",
     "mahalanobis": (
         "the Mahalanobis distance of M's features of g(x), at length 1, from the closest class of the training set (Lee et al. "
         "2018), M being a frozen network"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from idecode_core.merged import MergedScorer
-from idecode_core.ncm import ERROR, UNFAMILIAR
+from idecode_core.ncm import ERROR, UNFAMILIAR, UNKNOWN
 from idecode_core.scorer import Inspected, Scorer, Variant
 
 MEANS = {  # base NCM -> what its error is
@@ -20,8 +20,12 @@ MEANS = {  # base NCM -> what its error is
     "label_cross_entropy": "how little the model still believes in the class of the untouched input, -log of its share",
     "cross_entropy_and_familiarity": "how little the model believed in the right answer, -log of its share; 0 when it was "
     "sure of it",
+    "turn_and_label": "how little the model believed in the right turn, -log of its share; 0 when it was sure of it",
+    "turn_and_label_and_familiarity": "how little the model believed in the right turn, -log of its share; 0 when it was sure "
+    "of it",
     "label_logit_and_familiarity": "how little speaks for the class of the untouched input; below 0 when much does",
 }
+EVIDENCE = "how little speaks for any of the classes that the model knows; below 0 when much does"
 FAMILIARITY = (
     "how little the model finds of what it has learned to look for; below 0 when it finds much. A right answer can still "
     "look unfamiliar"
@@ -51,7 +55,7 @@ def parts(scorer: Scorer, inspected: Inspected, draw: int) -> tuple[Part, ...]:
             for term, weight in zip(terms, scorer.weights, strict=True)
         )
     error = MEANS.get(str(getattr(scorer, "base_ncm", "")), "")
-    words = {ERROR: error, UNFAMILIAR: FAMILIARITY}
+    words = {ERROR: error, UNKNOWN: EVIDENCE, UNFAMILIAR: FAMILIARITY}
     return tuple(Part(term.name, term.value, words.get(term.name, "")) for term in terms)
 
 

@@ -24,7 +24,7 @@ from idecode_core.audio.sets import (
 )
 from idecode_core.data import data_root
 from idecode_core.errors import DataError
-from idecode_core.folder.training_record import Split, split_indices
+from idecode_core.folder.training_record import Split, read_split, split_indices
 from idecode_core.image.sets import ImageSet, load_images
 from idecode_core.training.recipe import Pictures, Recipe, Sounds
 
@@ -85,7 +85,22 @@ def image_parts(recipe: Recipe[Pictures], images: ImageSet, root: Root = None) -
     if recipe.learns_labels:
         with suppress(DataError):  # the record then has no test accuracy
             test = load_images(f"{recipe.dataset}-test", root)
-    return divide(images, split_indices(len(images), seed=recipe.seed), test)
+    return divide(images, image_split(recipe, len(images)), test)
+
+
+def image_split(recipe: Recipe[Pictures], points: int) -> Split:
+    """A random split by the recipe's seed. One that starts from a trained network keeps that one's proper training set, and
+    draws its own validation part and calibration set from what that one held out."""
+    started_from = Path(recipe.shows.start_from) / "split.npz"
+    if not recipe.shows.start_from or not started_from.is_file():  # training says what is missing
+        return split_indices(points, seed=recipe.seed)
+    before = read_split(started_from.parent)
+    if before.points != points:
+        return split_indices(points, seed=recipe.seed)  # training says that the splits differ
+    held_out = np.sort(np.concatenate([before.validation, before.calibration]))
+    order = np.random.default_rng(recipe.seed).permutation(held_out)
+    k = len(before.calibration)
+    return Split(before.proper, np.sort(order[k:]), np.sort(order[:k]))
 
 
 def by_fold(

@@ -19,8 +19,9 @@ class Pictures:
     modality: ClassVar[str] = "image"
 
     model: ModelConfig
-    task: Literal["transform_class", "transform_parameters", "label"]
-    """What M learns: the class of g, the parameters of g (Gaussian NLL), or the label (augmented by G)."""
+    task: Literal["transform_class", "transform_parameters", "label", "transform_and_label"]
+    """What M learns: the class of g, the parameters of g (Gaussian NLL), the label (augmented by G), or the class of g and
+    the label at once, the first outputs for g and the others for the label."""
     classes: tuple[int, ...] = ()
     """Train on these classes only (one-class detection); empty for all."""
     size: int = 32
@@ -36,6 +37,9 @@ class Pictures:
     """Weight of the centre-triplet loss (GOAD), margin 0.1."""
     start_from: str = ""
     """A detector folder whose backbone, of the same kind, training starts from; empty for a fresh one."""
+    feature_temperature: float = 0.0
+    """T2FNorm (Regmi et al. 2023, arXiv 2305.17797): in training, labels are named from features divided by their length
+    and by this; 0 leaves features as they are."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ class Recipe(Generic[Shown]):
     @property
     def learns_labels(self) -> bool:
         """Whether M is a classifier of the dataset's own classes."""
-        return self.shows.task in ("label", "block_label")
+        return self.shows.task in ("label", "block_label", "transform_and_label")
 
     def settings(self) -> dict[str, Any]:
         """Every field, flat and ready for JSON."""

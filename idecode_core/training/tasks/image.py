@@ -1,4 +1,4 @@
-"""What M learns from pictures: which transform was applied, its parameters, or the label."""
+"""What M learns from pictures: which transform was applied, its parameters, the label, or two of them at once."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +19,7 @@ from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import ImageSet, class_names
 from idecode_core.models import Equivariant, blank_model
 from idecode_core.models.backbones import Compact
+from idecode_core.models.densenet import CompactDenseNet
 from idecode_core.models.pretrained import EfficientNetLite0
 from idecode_core.training.losses import centre_triplet, gaussian_nll
 from idecode_core.training.parts import Parts
@@ -88,7 +89,7 @@ class ImageTask:
         if self.shows.start_from:
             trained = trained_backbone(Path(self.shows.start_from), self.parts.split)
             model.backbone.load_state_dict(trained.state_dict())
-        elif isinstance(model.backbone, Compact):
+        elif isinstance(model.backbone, Compact | CompactDenseNet):
             some = np.arange(min(WHITENED_ON, self.examples))
             model.backbone.whiten(model.normalise(self.proper.batch(some)[0]))
         return model
@@ -115,6 +116,8 @@ class ImageTask:
         keys = random_keys(len(x), generator)
         if self.shows.task == "label":
             return self.label_loss(model, x, y, keys, generator)
+        if self.shows.task == "transform_and_label":
+            return self.joint_loss(model, x, y, keys)
         transforms = self.recipe.transforms
         if isinstance(transforms, Rotations):  # training and scoring may show different numbers of ranges
             transforms = replace(transforms, per_draw="all" if self.shows.all_ranges else "one")
@@ -151,25 +154,51 @@ class ImageTask:
         logits = model.decode(None, z[:, None]).squeeze(1)
         return cross_entropy(logits, y), logits.argmax(-1) == y
 
+    def joint_loss(self, model: Equivariant, x: Tensor, y: Tensor, keys: NDArray[np.uint64]) -> Answer:
+        """M names the class of all, and the g of the half that is shown transformed; what is right is counted where it is
+        not, so that the accuracy is that of a classifier."""
+        transforms, half = self.recipe.transforms, len(x) // 2
+        if isinstance(transforms, Rotations):
+            transforms = replace(transforms, per_draw="one")
+        parameters = transforms.sample(keys[half:], 1)  # (batch / 2, 1, ...)
+        target = transforms.target(parameters).to(x.device)[:, 0]
+        z = model.encode(torch.cat([x[:half], transforms.apply(x[half:], parameters)[:, 0]]))
+        kinds = model.config.outputs - len(self.classes)  # the first outputs are about g
+        labels = model.decode(None, self.shortened(z)[:, None])[:, 0, kinds:]
+        of_g = model.decode(None, z[half:, None])[:, 0, :kinds]
+        return cross_entropy(labels, y) + cross_entropy(of_g, target), labels[:half].argmax(-1) == y[:half]
+
+    def shortened(self, z: Tensor) -> Tensor:
+        """Features (batch, d) of length 1 / temperature, where the recipe asks for it: an answer cannot become sure by
+        features that grow, so their length is left free to say how much M sees."""
+        if not self.shows.feature_temperature:
+            return z
+        return nn.functional.normalize(z, dim=-1) / self.shows.feature_temperature
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return class_names(self.recipe.dataset) if self.recipe.learns_labels else ()
+
     def scorer(self, model: nn.Module) -> ImageScorer:
         assert isinstance(model, Equivariant)
-        classes = class_names(self.recipe.dataset) if self.recipe.learns_labels else ()
         transforms, base_ncm = self.recipe.transforms, self.recipe.base_ncm
-        return ImageScorer(rounded(model), transforms, base_ncm, self.preprocessing, self.device, classes)
+        return ImageScorer(
+            rounded(model), transforms, base_ncm, self.preprocessing, self.device, self.classes
+        )
 
 
 def trained_backbone(folder: Path, split: Split) -> nn.Module:
-    """The backbone of a detector that was trained before, on the same split: else calibration points would have been
-    seen in training, and the guarantee would be gone."""
+    """The backbone of a detector that was trained before, on the same proper training set: else calibration points would
+    have been seen in training, and the guarantee would be gone."""
     if not (folder / "split.npz").is_file():
         raise TrainingError(
             f"Training starts from the backbone of {folder}, which is not there: expected a detector folder with its "
             f"split.npz. Train it first: python -m idecode_core train {folder.name} --out {folder}"
         )
-    if not np.array_equal(read_split(folder).calibration, split.calibration):
+    if not np.array_equal(read_split(folder).proper, split.proper):
         raise TrainingError(
-            f"{folder} was trained on another split: expected that it held out the same calibration points. Train it "
-            "with the same dataset and seed, or start afresh."
+            f"{folder} was trained on another split: expected that it held out the same points. Train it with the same "
+            "dataset and seed, or start afresh."
         )
     scorer = load_detector(folder, device="cpu").scorer
     assert isinstance(scorer, ImageScorer)

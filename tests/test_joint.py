@@ -1,0 +1,116 @@
+"""One network that names class and turn: its base NCM, its training, its split, and what the app shows of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from test_training import ROTATIONS, TINY, tiny_images
+
+from idecode_core.errors import TrainingError
+from idecode_core.folder.training_record import Split
+from idecode_core.image.scorer import ImageScorer
+from idecode_core.image.sets import ImageSet
+from idecode_core.ncm import BASE_NCMS, familiarity
+from idecode_core.training.finish import finish
+from idecode_core.training.loop import train
+from idecode_core.training.parts import image_parts
+from idecode_core.training.recipe import Pictures
+from idecode_core.training.tasks import image, make_task
+from idecode_core.transforms import SharpRotations
+
+JOINT = replace(
+    ROTATIONS,
+    name="tiny-joint",
+    shows=Pictures(replace(TINY, outputs=6), "transform_and_label", size=16, feature_temperature=0.1),
+    transforms=SharpRotations(per_draw="one"),
+    base_ncm="turn_and_label",
+    epochs=1,
+)
+
+
+@pytest.fixture(autouse=True)
+def two_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "class_names", lambda dataset: ("cat", "dog"))
+
+
+def test_the_score_is_the_error_of_the_turn_less_the_log_of_the_evidence_for_any_class() -> None:
+    generator = np.random.default_rng(0)
+    outputs, features = generator.normal(size=(3, 5, 6)), generator.random((3, 5, 7))
+    turns = generator.integers(0, 4, size=(3, 5))
+    shares = np.exp(outputs[..., :4]) / np.exp(outputs[..., :4]).sum(axis=-1, keepdims=True)
+    right = np.take_along_axis(shares, turns[..., None], axis=-1)[..., 0]
+    expected = -np.log(right) - np.log(np.exp(outputs[..., 4:]).sum(axis=-1))
+    given = torch.from_numpy(outputs), None, torch.from_numpy(turns), torch.from_numpy(features)
+    np.testing.assert_allclose(BASE_NCMS["turn_and_label"](*given).numpy(), expected)
+    with_familiarity = BASE_NCMS["turn_and_label_and_familiarity"](*given)
+    np.testing.assert_allclose(with_familiarity.numpy(), expected - familiarity(given[3]).numpy())
+    assert len(BASE_NCMS["turn_and_label_and_familiarity"].terms(*given)) == 3
+
+
+def test_a_run_becomes_a_detector_whose_variants_name_turn_and_class(tmp_path: Path) -> None:
+    task = make_task(JOINT, image_parts(JOINT, tiny_images()))
+    train(task, tmp_path / "run")
+    detector = finish(task, tmp_path / "run", tmp_path / "tiny-joint", n_max=2)
+    found = detector.scorer.inspect(tiny_images().x[0], n=2, seed=0)
+    np.testing.assert_allclose(
+        found.score_vector,
+        detector.scorer.score(tiny_images().x[:1], n=2, seed=0).score_vectors[0],
+        rtol=1e-5,
+    )
+    np.testing.assert_allclose(
+        found.score_vector, [sum(term.value for term in terms) for terms in found.terms], rtol=1e-5
+    )
+    for variant in found.variants:
+        turn, label = variant.predicted.split(", ")
+        assert "cat" in label or "dog" in label
+        assert turn != label
+    assert isinstance(detector.scorer, ImageScorer)
+    assert detector.scorer.logits(tiny_images().x[:3]).shape == (3, 2)  # the class, not the turn
+
+
+def test_in_training_the_length_of_features_does_not_make_the_label_surer() -> None:
+    task = make_task(JOINT, image_parts(JOINT, tiny_images()))
+    assert isinstance(task, image.ImageTask)
+    z = torch.randn(8, 4)
+    torch.testing.assert_close(task.shortened(3 * z), task.shortened(z))
+    torch.testing.assert_close(task.shortened(z).norm(dim=-1), torch.full((8,), 10.0))
+
+
+def test_all_examples_teach_the_label_and_the_second_half_also_the_turn() -> None:
+    """The same batch twice, once with other labels in the second half: the loss changes; the count of right ones does not."""
+    task = make_task(JOINT, image_parts(JOINT, tiny_images()))
+    model = task.initialise().eval()
+    x, y = torch.rand(8, 3, 16, 16), torch.tensor([0, 1] * 4)
+    losses, counts = [], []
+    for labels in (y, torch.cat([y[:4], 1 - y[4:]])):
+        loss, right = task.loss(model, x, labels, np.random.default_rng(0))
+        losses.append(loss.item())
+        assert right is not None
+        counts.append(right.tolist())
+    assert losses[0] != losses[1]
+    assert counts[0] == counts[1]
+    assert len(counts[0]) == 4
+
+
+def test_what_starts_from_a_trained_network_calibrates_on_points_that_one_never_learned_from(
+    tmp_path: Path,
+) -> None:
+    images: ImageSet = tiny_images(200)
+    before = image_parts(ROTATIONS, images).split
+    np.savez(tmp_path / "split.npz", **vars(before))
+    started = replace(JOINT, seed=7, shows=replace(JOINT.shows, start_from=str(tmp_path)))
+    after: Split = image_parts(started, images).split
+    np.testing.assert_array_equal(after.proper, before.proper)
+    held_out = np.concatenate([before.validation, before.calibration])
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate([after.validation, after.calibration])), np.sort(held_out)
+    )
+    assert len(after.calibration) == len(before.calibration)
+    assert set(after.calibration) != set(before.calibration)
+    other = image_parts(replace(started, seed=8), images).split
+    assert set(other.calibration) != set(after.calibration)
+    elsewhere = image_parts(replace(ROTATIONS, seed=3), images)  # a split that the network knows nothing of
+    with pytest.raises(TrainingError, match="another split"):
+        image.trained_backbone(tmp_path, elsewhere.split)
