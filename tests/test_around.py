@@ -1,6 +1,7 @@
 """`Detector.around`: anybody's network as a detector, saved without its code, and refused where it does not fit."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -195,7 +196,10 @@ def test_scikit_learn_classifiers_go_through_predict_fn():
     assert p_values(detector).shape == (5,)
 
 
-def test_outputs_with_logits_are_understood_as_hugging_face_gives_them():
+@pytest.mark.parametrize("plain", [False, True])
+def test_outputs_with_logits_are_understood_as_hugging_face_gives_them(plain):
+    """Its outputs are a dictionary with attributes; those of others have the attribute only."""
+
     class Output(dict):
         @property
         def logits(self):
@@ -203,7 +207,8 @@ def test_outputs_with_logits_are_understood_as_hugging_face_gives_them():
 
     class Wrapped(Small):
         def forward(self, x):
-            return Output(logits=super().forward(x))
+            kind = SimpleNamespace if plain else Output
+            return kind(logits=super().forward(x))
 
     np.testing.assert_array_equal(p_values(around(seeded(Wrapped))), p_values(around(small())))
 
