@@ -144,16 +144,20 @@ class Compact(nn.Module):
         features: Tensor = self.groups(relu(self.stem(x))).amax(dim=(2, 3))
         return features
 
-    @torch.no_grad()
     def whiten(self, x: Tensor, floor: float = 5e-4) -> None:
-        """Set the stem to the eigenvectors of the 2x2 patches of x (both signs), scaled to unit variance.
+        whiten(self.stem, x, floor)
 
-        x: normalised images (batch, 3, h, w). The stem starts where training would bring it.
-        """
-        patches = x.unfold(2, 2, 1).unfold(3, 2, 1).permute(0, 2, 3, 1, 4, 5).reshape(-1, 12)  # (patches, 12)
-        covariance = (patches.T @ patches) / len(patches)
-        values, vectors = torch.linalg.eigh(covariance.double())
-        filters = (vectors / (values + floor).sqrt()).T.reshape(12, 3, 2, 2).to(x.dtype)
-        self.stem.weight.copy_(torch.cat([filters, -filters]))
-        assert self.stem.bias is not None
-        self.stem.bias.zero_()
+
+@torch.no_grad()
+def whiten(stem: nn.Conv2d, x: Tensor, floor: float = 5e-4) -> None:
+    """Set a 2x2 stem of 24 filters to the eigenvectors of the 2x2 patches of x (both signs), scaled to unit variance.
+
+    x: normalised images (batch, 3, h, w). The stem starts where training would bring it.
+    """
+    patches = x.unfold(2, 2, 1).unfold(3, 2, 1).permute(0, 2, 3, 1, 4, 5).reshape(-1, 12)  # (patches, 12)
+    covariance = (patches.T @ patches) / len(patches)
+    values, vectors = torch.linalg.eigh(covariance.double())
+    filters = (vectors / (values + floor).sqrt()).T.reshape(12, 3, 2, 2).to(x.dtype)
+    stem.weight.copy_(torch.cat([filters, -filters]))
+    assert stem.bias is not None
+    stem.bias.zero_()

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from idecode_core.errors import SettingError
 from idecode_core.models.backbones import Compact, ResNet, WideResNet
+from idecode_core.models.densenet import CompactDenseNet, DenseNet, densenet100
 from idecode_core.models.pretrained import EfficientNetLite0
 
 LOG_VARIANCE_SCALE = 1000.0  # AVT divides the log-variance head by this
@@ -22,7 +23,9 @@ LOG_VARIANCE_SCALE = 1000.0  # AVT divides the log-variance head by this
 class ModelConfig:
     """Everything needed to rebuild M; saved with its weights."""
 
-    backbone: Literal["resnet34", "resnet18", "wrn-40-2", "compact", "efficientnet-lite0"]
+    backbone: Literal[
+        "resnet34", "resnet18", "wrn-40-2", "compact", "densenet100", "densenet-compact", "efficientnet-lite0"
+    ]
     outputs: int
     pair: bool = False
     """Decode from the features of (x, g(x)), as AVT does, or of g(x) alone."""
@@ -44,7 +47,7 @@ class ModelConfig:
         return ModelConfig(**arguments)
 
 
-def build_backbone(config: ModelConfig) -> ResNet | WideResNet | Compact | EfficientNetLite0:
+def build_backbone(config: ModelConfig) -> ResNet | WideResNet | Compact | DenseNet | EfficientNetLite0:
     if config.backbone == "resnet34":
         return ResNet((3, 4, 6, 3))
     if config.backbone == "resnet18":
@@ -53,11 +56,15 @@ def build_backbone(config: ModelConfig) -> ResNet | WideResNet | Compact | Effic
         return WideResNet(40, 2)
     if config.backbone == "compact":
         return Compact(config.widths)
+    if config.backbone == "densenet100":
+        return densenet100()
+    if config.backbone == "densenet-compact":
+        return CompactDenseNet()
     if config.backbone == "efficientnet-lite0":
         return EfficientNetLite0()
     raise SettingError(
-        f"Unknown backbone {config.backbone!r}: expected resnet34, resnet18, wrn-40-2, compact or efficientnet-lite0; "
-        "correct the config."
+        f"Unknown backbone {config.backbone!r}: expected resnet34, resnet18, wrn-40-2, compact, densenet100, "
+        "densenet-compact or efficientnet-lite0; correct the config."
     )
 
 

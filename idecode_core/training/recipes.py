@@ -6,7 +6,7 @@ Paper-size recipes follow the paper and facts from its public code; compact ones
 import re
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 from idecode_core.audio.features import LogMel
 from idecode_core.audio.sets import ESC50_CATEGORIES
@@ -112,6 +112,47 @@ _cifar10_invariance = replace(
     base_ncm="invariance",
     epochs=14,
 )
+_cifar10_joint = replace(
+    _cifar10_rotations,
+    name="cifar10-joint",
+    shows=Pictures(
+        ModelConfig("compact", outputs=4 + 10, widths=(64, 256, 256)),
+        "transform_and_label",
+        crop=3,
+        start_from="checkpoints/cifar10-invariance",
+        feature_temperature=0.1,
+    ),
+    transforms=SharpRotations(per_draw="one"),
+    base_ncm="turn_and_label",
+    epochs=6,
+    learning_rate=0.1,
+    seed=7,  # a calibration set of its own
+)
+# Victims of attacks: plain classifiers. Around each stands a detector as around cifar10-invariance, and it has the same split.
+_cifar10_densenet = replace(
+    _cifar10_invariance,
+    name="cifar10-densenet",
+    shows=Pictures(ModelConfig("densenet-compact", outputs=10), "label", crop=2, transformed=0.0),
+    epochs=7,
+    batch=128,
+    learning_rate=0.15,
+)
+
+
+def _paper_victim(backbone: Literal["resnet34", "densenet100"]) -> Recipe[Pictures]:
+    """Trained as the networks' own papers do: SGD, batches of 64, 300 epochs."""
+    return replace(
+        _cifar10_densenet,
+        name=f"paper-cifar10-{backbone}",
+        shows=Pictures(ModelConfig(backbone, outputs=10), "label", crop=4, transformed=0.0),
+        epochs=300,
+        batch=64,
+        learning_rate=0.1,
+        weight_decay=1e-4,
+        ema=0.0,
+    )
+
+
 _paper_projective = Recipe(
     "paper-cifar10-projective",
     "cifar10",
@@ -144,6 +185,45 @@ def _one_class(name: str, dataset: str, model: ModelConfig, classes: tuple[int, 
         summary="CIFAR-10: small photographs of one class"
         if dataset == "cifar10"
         else "CIFAR-100: small photographs of one superclass",
+    )
+
+
+CIFAR10_KINDS = (
+    "airplanes",
+    "cars",
+    "birds",
+    "cats",
+    "deer",
+    "dogs",
+    "frogs",
+    "horses",
+    "ships",
+    "trucks",
+)
+CIFAR100_KINDS = {9: "buildings", 10: "landscapes", 13: "invertebrates", 17: "trees"}
+"""Superclasses of CIFAR-100 that stand in our table."""
+
+
+def _compact_one_class(name: str, dataset: str, classes: tuple[int, ...], summary: str) -> Recipe[Pictures]:
+    """Minutes on two cores: smaller pictures and a narrow network (docs/one-class.md)."""
+    return Recipe(
+        name,
+        dataset,
+        Pictures(
+            ModelConfig("compact", outputs=4, widths=(16, 64, 128)),
+            "transform_class",
+            classes,
+            size=24,
+            crop=2,
+            all_ranges=True,
+        ),
+        Rotations("all"),
+        "cross_entropy",
+        epochs=8,
+        batch=32,
+        learning_rate=0.1,
+        ema=0.99,
+        summary=summary,
     )
 
 
@@ -200,6 +280,10 @@ _all: list[Recipe[Any]] = [
     _narrow_rotations,
     _cifar10_projective,
     _cifar10_invariance,
+    _cifar10_joint,
+    _cifar10_densenet,
+    _paper_victim("resnet34"),
+    _paper_victim("densenet100"),
     _paper_projective,
     replace(
         _paper_projective,
@@ -224,6 +308,16 @@ _all: list[Recipe[Any]] = [
             superclass(c),
         )
         for c in range(20)
+    ),
+    *(
+        _compact_one_class(f"cifar10-{kind}", "cifar10", (c,), f"CIFAR-10: small photographs of {kind}")
+        for c, kind in enumerate(CIFAR10_KINDS)
+    ),
+    *(
+        _compact_one_class(
+            f"cifar100-{kind}", "cifar100", superclass(number), f"CIFAR-100: small photographs of {kind}"
+        )
+        for number, kind in CIFAR100_KINDS.items()
     ),
     *(
         replace(
