@@ -26,7 +26,7 @@ with guard():
         st.stop()
     from ui.attack.curve import curve
     from ui.attack.export import export
-    from ui.attack.panels import STYLE, charts, verdict
+    from ui.attack.panels import STYLE, charts, sizes, verdict
     from ui.attack.run import take_aim
     from ui.attack.start import start
     from ui.attack.worst import worst
@@ -35,6 +35,7 @@ with guard():
     with show:
         lab = start(take_aim(sample, wish, label), wish, settings)
         verdict(lab)
+        sizes(lab)
     charts(lab)
     if lab.is_right_before:
         curve(lab)

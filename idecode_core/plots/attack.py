@@ -99,6 +99,7 @@ def draws_before_and_after(
             }
         )
     layout = {
+        "legend": {"traceorder": "normal"},
         "xaxis": {"range": ends, "showgrid": False, **({"dtick": 1} if len(clean) <= 20 else {})},
         "yaxis": {"type": "linear" if floor is None else "log"},
     }

@@ -13,7 +13,6 @@ from ui.attack.run import Job, Scored, Target
 from ui.attack.wish import Wish
 from ui.frame.look import chart
 from ui.frame.messages import escape
-from ui.frame.pictures import LARGE
 from ui.frame.samples import png
 from ui.frame.settings import Settings, current, panel
 
@@ -25,6 +24,7 @@ STYLE = """
 .st-key-attacked img, .st-key-worst img { image-rendering: pixelated; border-radius: 8px; }
 </style>
 """
+SIDE = 186  # pixels of a picture: three stand side by side
 LOOK_FOR_SHARES = (
     "An attack succeeds when the clean picture's first class is right and the attacked picture's is another."
 )
@@ -118,8 +118,8 @@ def pictures(lab: Lab, outcome: Outcome) -> None:
             ("attacked", as_pixels(after), f"**Attacked:** {said_of(outcome.after.label, outcome.after.share, outcome.attacked)}"),
             ("difference", change, f"**Difference x {factor}:** grey is no change{size}"),
         ):  # fmt: skip
-            with st.container(width=LARGE, gap="xxsmall"):
-                st.image(png(pixels), width=LARGE, alt=f"{lab.target.sample.name}, {name}")
+            with st.container(width=SIDE, gap="xxsmall"):
+                st.image(png(pixels), width=SIDE, alt=f"{lab.target.sample.name}, {name}")
                 st.caption(caption)
 
 
@@ -184,13 +184,15 @@ def sizes(lab: Lab) -> None:
             f"The victim sees {size} x {size} pixels: the middle square of the {width} x {height} that came, resized. That is "
             "what is attacked and judged."
         )
-    own = {part.preprocessing.size for part in networks(lab.detector) if hasattr(part, "preprocessing")}
-    if own - {size}:
+    scorer = lab.detector.scorer
+    looks_at = {
+        part.preprocessing.size
+        for part in getattr(scorer, "members", (scorer,))
+        if hasattr(part, "preprocessing")
+    }
+    if others := looks_at - {size}:
+        words = " and ".join(f"{side} x {side}" for side in sorted(others))
         st.caption(
-            f"{escape(lab.config.name)} looks at {max(own)} x {max(own)} pixels, so attacked pictures are resized for it, which "
-            "may blur what the attack has done."
+            f"{escape(lab.config.name)} looks at {words} pixels, so attacked pictures are resized for it, which may blur what the "
+            "attack has done."
         )
-
-
-def networks(detector: "Detector") -> tuple[object, ...]:
-    return tuple(getattr(detector.scorer, "members", (detector.scorer,)))

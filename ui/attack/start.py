@@ -4,12 +4,11 @@ import streamlit as st
 
 from idecode_core.report.attack_words import answer, shares
 from ui.attack.judge import choose_judge
-from ui.attack.panels import Lab, OnScreen, verdict_on
+from ui.attack.panels import SIDE, Lab, OnScreen, verdict_on
 from ui.attack.run import Job, Target, attack_store, found, is_wanted, refusal, run_with_progress, score, want
 from ui.attack.wish import Wish
 from ui.frame.cache import get_detector
 from ui.frame.messages import escape
-from ui.frame.pictures import LARGE
 from ui.frame.settings import Settings
 
 
@@ -45,8 +44,8 @@ def ask_first(lab: Lab, job: Job) -> None:
         f"### The victim says {escape(said.label)}, rightly. Can {escape(job.kind.title)} change its mind?"
     )
     with st.container(horizontal=True, vertical_alignment="center", key="attacked"):
-        with st.container(width=LARGE):
-            st.image(lab.target.sample.picture, width=LARGE, alt=lab.target.sample.name)
+        with st.container(width=SIDE):
+            st.image(lab.target.sample.picture, width=SIDE, alt=lab.target.sample.name)
         with st.container(width="stretch"):
             st.markdown(f"**Clean:** {escape(str(said))}; p = {verdict.p_value:.3g}, {verdict.answer}")
             if job.kind.on_detector and (reason := refusal(job)):

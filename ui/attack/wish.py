@@ -73,6 +73,8 @@ def choose() -> Wish | None:
         )
         return None
     wanted = asked("attack", ("victim", "attack", *(strength_key(name) for name in ATTACKS)))
+    if wanted.get("attack") in ATTACKS:  # Streamlit writes the title into the link, people write the name
+        st.session_state["attack"] = wanted["attack"]
     carry_over(["victim", "attack"], {"victim": next(iter(configs)), "attack": next(iter(ATTACKS))})
     if st.session_state.get("victim", next(iter(configs))) not in configs:
         del st.session_state["victim"]  # its folder is gone
@@ -189,6 +191,6 @@ def say_unmet(
     sentences = [
         request(name, text, why[name], shown[name])
         for name, text in wanted.items()
-        if name in why and differs(text, shown[name])
+        if name in why and differs(text, shown[name]) and (name, text) != ("attack", kind.title)
     ]
     notice("attack", sentences, tuple(shown.values()))
