@@ -23,6 +23,7 @@ from idecode_core.cli.inputs import complain
 from idecode_core.cli.merge import merge
 from idecode_core.cli.pull import pull
 from idecode_core.cli.reproduce import reproduce
+from idecode_core.cli.rivals import rival, score_rivals
 from idecode_core.cli.score import score
 from idecode_core.cli.score_sets import score_sets
 from idecode_core.cli.serve import serve
@@ -58,6 +59,8 @@ app.command()(evaluate)
 app.command()(train)
 app.command()(merge)
 app.command()(score_sets)
+app.command()(score_rivals)
+app.command()(rival)
 app.command()(reproduce)
 app.command()(pull)
 app.command()(serve)

@@ -8,8 +8,10 @@ from idecode_core.experiments.audio import audio
 from idecode_core.experiments.curves import auroc_vs_n, tnr_vs_n
 from idecode_core.experiments.false_detections import false_detections
 from idecode_core.experiments.familiarity import familiarity
+from idecode_core.experiments.leaderboard import leaderboard
 from idecode_core.experiments.merged import merged
 from idecode_core.experiments.results import Section, write_section
+from idecode_core.experiments.rivals import rivals
 from idecode_core.experiments.softmax import sbp
 from idecode_core.experiments.tables import fashion, svhn, table1, transform_sets
 
@@ -22,6 +24,8 @@ EXPERIMENTS: dict[str, Callable[[Path], Section]] = {
     "familiarity": familiarity,
     "merged": merged,
     "sbp": sbp,
+    "rivals": rivals,
+    "leaderboard": leaderboard,
     "svhn": svhn,
     "fashion": fashion,
     "audio": audio,
@@ -30,6 +34,7 @@ NEEDS = {
     "transform-sets": ("cifar10-projective", "cifar10-rotations"),
     "familiarity": ("cifar10-rotations/plain",),
     "sbp": ("cifar10-invariance",),
+    "rivals": ("cifar10-*", "rivals"),
     "svhn": (),
     "fashion": ("fashion-rotations",),
     "audio": ("esc50-*",),

@@ -15,6 +15,8 @@ ORDER = (
     "familiarity",
     "merged",
     "sbp",
+    "rivals",
+    "leaderboard",
     "svhn",
     "fashion",
     "audio",

@@ -26,7 +26,13 @@ from idecode_core.folder.scores import (
 from idecode_core.folder.settings import FolderSettings, read_settings
 from idecode_core.folder.training_record import TrainingRecord, read_training
 
-CIFAR10_DETECTORS = ("cifar10-projective", "cifar10-rotations", "cifar10-invariance", "cifar10-merged")
+CIFAR10_DETECTORS = (
+    "cifar10-projective",
+    "cifar10-rotations",
+    "cifar10-invariance",
+    "cifar10-merged",
+    "cifar10-joint",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +48,11 @@ class Stored:
     @property
     def name(self) -> str:
         return self.settings.folder.name
+
+    @property
+    def title(self) -> str:
+        """What it is called in figures and tables, as a rival's scores have it too."""
+        return self.settings.name
 
     @property
     def folder(self) -> Path:
