@@ -16,7 +16,7 @@ from idecode_core.folder.stored import Stored, open_stored
 from idecode_core.guarantees.observed import study
 from idecode_core.guarantees.statement import Guarantee
 from idecode_core.plots.evaluation import detector_curves, methods_side_by_side
-from idecode_core.plots.guarantee import false_detection_rates, rates_minus_epsilon
+from idecode_core.plots.guarantee import false_detection_rates
 from idecode_core.report import to_csv, to_html
 from idecode_core.report.evaluations import Evaluated, evaluation_report
 from idecode_core.report.evaluations_of_detectors import detectors_notebook, detectors_report
@@ -93,8 +93,8 @@ def test_the_guarantee_s_report_has_both_figures_and_says_whether_it_is_chance(s
     scores = [one.score_vectors[:, :5].astype(float).sum(axis=1) for one in (stored.id_set, stored.id_set)]
     found = study(*scores, k=200, epsilons=[0.05, 0.1], repeats=5, generator=np.random.default_rng(0))
     figures = [
-        (draw(200, found.epsilons, observed=found.observed), words)
-        for draw, words in ((false_detection_rates, "First."), (rates_minus_epsilon, "Second."))
+        (false_detection_rates(200, found.epsilons, observed=found.observed, minus=minus), words)
+        for minus, words in ((False, "First."), (True, "Second."))
     ]
     report = guarantee_report("name", Guarantee(200, 0.05), found, {"n": 5}, figures)
     page = to_html(report)

@@ -59,15 +59,16 @@ def some_study():
     )
 
 
-def rates_figure(draw=guarantees.false_detection_rates) -> go.Figure:
+def rates_figure(**kind: bool) -> go.Figure:
     found = some_study()
-    return draw(
+    return guarantees.false_detection_rates(
         100,
         found.epsilons,
         resampled=found.resampled,
         observed=found.observed,
         epsilon=0.25,
         here=observed_rate(found.p_values, 0.25),
+        **kind,
     )
 
 
@@ -81,7 +82,7 @@ ALL = {
         histograms.groups_of(CAL.scores(3), CAL.scores(3), "SVHN", CAL.scores(3)), 4.0, "here"
     ),
     "rates": rates_figure,
-    "rates minus epsilon": lambda: rates_figure(guarantees.rates_minus_epsilon),
+    "rates minus epsilon": lambda: rates_figure(minus=True),
     "law": lambda: guarantees.rate_law(FalseDetectionLaw(100, 0.1)),
     "law of nothing": lambda: guarantees.rate_law(FalseDetectionLaw(5, 0.1)),
     "uniformity": lambda: guarantees.p_value_uniformity(p_value_histogram(some_study().p_values, 100)),
@@ -254,7 +255,7 @@ def test_a_rate_above_epsilon_is_drawn_above_the_line():
 
 def test_rate_minus_epsilon_has_true_heights_wherever_a_dot_stands():
     found = some_study()
-    made = rates_figure(guarantees.rates_minus_epsilon)
+    made = rates_figure(minus=True)
     dots = next(trace for trace in made.data if trace.name and trace.name.startswith("observed"))
     np.testing.assert_allclose(dots.y, [100 * (one.rate - one.epsilon) for one in found.observed])
     np.testing.assert_allclose(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from idecode_core.errors import InputError, ScoreError
 from idecode_core.files.archives import File
-from idecode_core.files.score_files import read_score_vectors
+from idecode_core.files.score_files import filled_lines, is_number, read_score_vectors
 
 USUAL = ("score", "scores", "anomaly_score", "decision_scores")
 """A column of this name is taken when several are there and none was named."""
@@ -22,7 +22,7 @@ def read_scores(file: File, column: str = "") -> NDArray[np.float64]:
         return vectors[:, _place(file.name, names, column)]
     lines, separator = _lines(file)
     cells = next(csv.reader(lines[:1], delimiter=separator))
-    has_titles = not all(_is_number(cell) for cell in cells if cell.strip()) or not any(map(str.strip, cells))
+    has_titles = not all(is_number(cell) for cell in cells if cell.strip()) or not any(map(str.strip, cells))
     names = [cell.strip() for cell in cells] if has_titles else [str(i + 1) for i in range(len(cells))]
     place = _place(file.name, names, column)
     if has_titles:
@@ -48,12 +48,7 @@ def read_scores(file: File, column: str = "") -> NDArray[np.float64]:
 
 
 def _lines(file: File) -> tuple[list[str], str]:
-    try:
-        lines = [line for line in file.data.decode("utf-8-sig").splitlines() if line.strip()]
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{file.name}: is not text; expected a CSV file in UTF-8. Export it again."
-        ) from None
+    lines = filled_lines(file)
     if not lines:
         raise InputError(f"{file.name}: is empty; expected one row per point. Export it again.")
     return lines, next((mark for mark in (";", "\t") if mark in lines[0]), ",")
@@ -75,11 +70,3 @@ def _place(name: str, names: Sequence[str], column: str) -> int:
     raise InputError(
         f"{name}: has {len(names)} columns ({listed}). Say which one holds the scores, by its title or number."
     )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

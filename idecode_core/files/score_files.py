@@ -42,14 +42,9 @@ def read_score_vectors(file: File) -> NDArray[np.float64]:
 
 
 def _read_csv(file: File) -> NDArray[np.generic]:
-    try:
-        lines = [line for line in file.data.decode("utf-8-sig").splitlines() if line.strip()]
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{file.name}: is not text; expected a CSV file in UTF-8. Export it again."
-        ) from None
+    lines = filled_lines(file)
     comma = ";" if lines and ";" in lines[0] else ","
-    if lines and not _is_number(lines[0].split(comma)[0]):
+    if lines and not is_number(lines[0].split(comma)[0]):
         lines = lines[1:]  # titles
     if not lines:
         raise InputError(
@@ -64,7 +59,17 @@ def _read_csv(file: File) -> NDArray[np.generic]:
         ) from None
 
 
-def _is_number(text: str) -> bool:
+def filled_lines(file: File) -> list[str]:
+    """The lines of a text file that hold anything."""
+    try:
+        return [line for line in file.data.decode("utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{file.name}: is not text; expected a CSV file in UTF-8. Export it again."
+        ) from None
+
+
+def is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:

@@ -31,42 +31,15 @@ def false_detection_rates(
     epsilon: float | None = None,
     here: ObservedRate | None = None,
     height: int = 440,
+    minus: bool = False,
 ) -> go.Figure:
     """Fig. 1 of the paper and more: the bound, a band, resampled calibration sets, what was observed, all at their epsilon.
 
     `resampled` has shape (repeats, len(epsilons)); boxes show its quartiles, whiskers 5% to 95%. `here` is what was
     observed at the epsilon in use. Where dots of a finite test set are drawn, the band has that set's own chance in it.
+    `minus` takes epsilon off each rate, in percentage points: what is above 0 is above the bound. Heights are true to the
+    number there wherever a dot stands, so dots stand beside their boxes.
     """
-    return _rates(k, epsilons, resampled, observed, epsilon, here, height, minus=False)
-
-
-def rates_minus_epsilon(
-    k: int,
-    epsilons: Sequence[float],
-    *,
-    resampled: ArrayLike | None = None,
-    observed: Sequence[ObservedRate] = (),
-    epsilon: float | None = None,
-    here: ObservedRate | None = None,
-    height: int = 440,
-) -> go.Figure:
-    """The same with epsilon taken off each rate, in percentage points: what is above 0 is above the bound.
-
-    Heights are true to the number here wherever a dot stands, so dots stand beside their boxes.
-    """
-    return _rates(k, epsilons, resampled, observed, epsilon, here, height, minus=True)
-
-
-def _rates(
-    k: int,
-    epsilons: Sequence[float],
-    resampled: ArrayLike | None,
-    observed: Sequence[ObservedRate],
-    epsilon: float | None,
-    here: ObservedRate | None,
-    height: int,
-    minus: bool,
-) -> go.Figure:
     top = max(epsilons)
     step = min(np.diff([0.0, *epsilons]))
 

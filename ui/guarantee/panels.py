@@ -157,7 +157,7 @@ def figures(
     guarantee: "Guarantee", found: "Study | None", top: float
 ) -> dict[str, Callable[[], tuple[Any, str]]]:
     """Both figures with their captions, by the name of the view, each drawn when it is asked for."""
-    from idecode_core.plots.guarantee import false_detection_rates, rates_minus_epsilon
+    from idecode_core.plots.guarantee import false_detection_rates
 
     here = observed(guarantee, found) if found is not None else None
     parts: dict[str, Any] = {
@@ -179,7 +179,6 @@ def figures(
         "rate": "On average the rate stays on or below the purple line. ",
         "minus": "On average the rate stays at 0 or below. What is above 0 is above the bound. Dots stand beside their boxes. ",
     }
-    draw = {"rate": false_detection_rates, "minus": rates_minus_epsilon}
 
     def drawn(view: str) -> tuple[Any, str]:
         words = (
@@ -187,7 +186,8 @@ def figures(
             if view == "minus"
             else chance
         )
-        return draw[view](guarantee.k, epsilons(top), **parts), captions[view] + words
+        figure = false_detection_rates(guarantee.k, epsilons(top), **parts, minus=view == "minus")
+        return figure, captions[view] + words
 
     return {"rate": lambda: drawn("rate"), "minus": lambda: drawn("minus")}
 
