@@ -51,6 +51,15 @@ SCORERS = {
     "mahalanobis_layers": "idecode_core.baselines.mahalanobis_layers:MahalanobisLayers",
     "odds": "idecode_core.baselines.odds:Odds",
     "reconstruction": "idecode_core.baselines.reconstruction:Reconstruction",
+    "oc_svm": "idecode_core.baselines.oc_svm:OCSVM",
+    "deep_svdd": "idecode_core.baselines.deep_svdd:DeepSVDD",
+    "geometric": "idecode_core.baselines.geometric:Geometric",
+    "rotnet": "idecode_core.baselines.rotnet:RotNet",
+    "auxiliary": "idecode_core.baselines.auxiliary:Auxiliary",
+    "auxiliary_shifts": "idecode_core.baselines.auxiliary:AuxiliaryShifts",
+    "goad": "idecode_core.baselines.goad:GOAD",
+    "goad_affine": "idecode_core.baselines.goad:AffineGOAD",
+    "csi": "idecode_core.baselines.csi:CSI",
 }
 """Kind in config.json -> the class that it is rebuilt by. Loaded on first use."""
 
