@@ -1,6 +1,6 @@
 """`idecode score`: two workers against one, the share of reading, and what resuming costs. Ratios within one run.
 
-    python -m benchmarks.scale            # some minutes; let nothing else run; needs two idle cores
+    python -m benchmarks.scale            # about two minutes; let nothing else run; needs two idle cores
     python -m benchmarks.scale --quick    # only to see that it works
 
 Workers are Ray's actors with one thread each. Starting Ray and its actors takes seconds whatever the number of files, so
@@ -24,7 +24,7 @@ from idecode_core.scale.part import Job, Worker
 from idecode_core.scale.run import open_parts, open_run, score_alone
 
 N = 5
-PART = 50
+PART = 10
 
 
 def write_pictures(folder: Path, count: int) -> None:
@@ -50,12 +50,13 @@ def rate(source: Path, out: Path, detector: Path, workers: int) -> float:
     return PART * (len(written) - workers) / (written[-1] - written[workers - 1])
 
 
-def reading_share(source: Path, out: Path, detector: Path) -> float:
-    """Of the time of one worker, what goes into reading and decoding."""
+def shares(source: Path, out: Path, detector: Path) -> tuple[float, float]:
+    """Of one worker's time with everything: what goes into reading and decoding, and what a run takes that has nothing
+    left to do."""
     job = start_run(source, out, detector)
     worker = Worker(out, job, "cpu")
     todo = list(open_parts(out, job))
-    worker.score(todo[0])
+    worker.score(todo[0])  # warm
     start = time.perf_counter()
     for part in todo[1:]:
         worker.score(part)
@@ -64,19 +65,11 @@ def reading_share(source: Path, out: Path, detector: Path) -> float:
     start = time.perf_counter()
     for _ in worker.read(files):
         pass
-    return (time.perf_counter() - start) / whole
-
-
-def resuming_share(source: Path, out: Path, detector: Path) -> float:
-    """A run of which nothing is left to do, against one that has everything to do."""
+    reading = time.perf_counter() - start
     start = time.perf_counter()
     job = start_run(source, out, detector)
     score_alone(out, job, open_parts(out, job), "cpu", lambda _: None)
-    whole = time.perf_counter() - start
-    start = time.perf_counter()
-    job = start_run(source, out, detector)
-    score_alone(out, job, open_parts(out, job), "cpu", lambda _: None)
-    return (time.perf_counter() - start) / whole
+    return reading / whole, (time.perf_counter() - start) / whole
 
 
 def main() -> None:
@@ -89,22 +82,18 @@ def main() -> None:
     detector = find_detector(arguments.detector)
     with TemporaryDirectory() as folder:
         source, out = Path(folder) / "pictures", Path(folder) / "scores"
-        write_pictures(source, 200 if arguments.quick else 4_000)
+        write_pictures(source, 100 if arguments.quick else 500)
         print(
             f"{len(list(source.iterdir())):,} pictures of 32 x 32, n = {N}, {arguments.detector}, one thread per worker"
         )
-        print(
-            f"  reading and decoding          {reading_share(source, out, detector):8.1%} (goal: at most 20 %)"
-        )
-        shutil.rmtree(out)
-        print(
-            f"  resuming                      {resuming_share(source, out, detector):8.2%} (goal: less than 1 %)"
-        )
+        reading, resuming = shares(source, out, detector)
+        print(f"  reading and decoding          {reading:8.1%} (goal: at most 20 %)")
+        print(f"  resuming                      {resuming:8.2%} (goal: less than 1 %)", flush=True)
         rates = {}
         for workers in (1, 2):
             shutil.rmtree(out)
             rates[workers] = rate(source, out, detector, workers)
-            print(f"  {workers} workers                     {rates[workers]:8.1f} files/s")
+            print(f"  {workers} workers                     {rates[workers]:8.1f} files/s", flush=True)
         print(f"  ratio                         {rates[2] / rates[1]:8.2f} (goal: at least 1.80)")
 
 
