@@ -3,6 +3,8 @@
 #   docker build --target service --tag idecode-service .   # then: docker run -p 8000:8000 idecode-service
 #   docker build --target app --tag idecode-app .           # then: docker run -p 8501:8501 idecode-app
 #
+# On a network, put the app behind the proxy of deploy/compose.yaml: it checks host names and origins (SECURITY.md).
+#
 # For CPU wheels of torch, a gigabyte instead of five, name PyTorch's package index for CPUs (docs/install.md):
 #   docker build --build-arg TORCH_INDEX=... --target service --tag idecode-service .
 
