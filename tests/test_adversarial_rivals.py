@@ -1,4 +1,4 @@
-"""The rivals of Table 4: formulas computed another way, saved, permuted, calibrated, and what they see of attacks."""
+"""The rivals of Table 5: formulas computed another way, saved, permuted, calibrated, and what they see of attacks."""
 
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,9 @@ def floats(images: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255
 
 
-@pytest.fixture(scope="module")
-def model() -> Equivariant:
-    """A network that names all classes: its norms know the scale of its maps, and its head looks at what differs."""
-    network, x = small_model(CLASSES), floats(random_images(64, seed=0))
+def with_contrast(network: Equivariant) -> Equivariant:
+    """The network, naming all of its classes: its norms know the scale of its maps, and its head looks at what differs."""
+    x = floats(random_images(64, seed=0))
     with torch.no_grad():
         network.train()
         for _ in range(40):
@@ -52,6 +51,11 @@ def model() -> Equivariant:
         head.weight.mul_(5 / z.std(dim=0))
         head.bias.copy_(-(head.weight @ z.mean(dim=0)))
     return network
+
+
+@pytest.fixture(scope="module")
+def model() -> Equivariant:
+    return with_contrast(small_model(CLASSES))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +90,7 @@ def rivals(model, training, pairs) -> dict[type[LayerScorer], LayerScorer]:  # t
     [
         ModelConfig("compact", outputs=CLASSES, widths=(8, 8, 8)),
         ModelConfig("resnet18", outputs=CLASSES),
-        ModelConfig("wrn-40-2", outputs=CLASSES),
+        ModelConfig("densenet-compact", outputs=CLASSES),
     ],
     ids=lambda config: config.backbone,
 )

@@ -1,22 +1,23 @@
 """What the detectors of adversarial inputs share (App. C.3): they look into the layers of the classifier that is attacked.
 
-A layer is the last map of each size, averaged over space (Lee et al. 2018); the last layer is what the classifier's head
-reads. The classifier itself is not changed.
+A layer is a map averaged over space, as Lee et al. (2018) take it; the last layer is what the classifier's head reads. The
+classifier itself is not changed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import relu
 
 from idecode_core.baselines.features import MODEL
 from idecode_core.baselines.once import OnceScorer
 from idecode_core.errors import SettingError
 from idecode_core.models import Equivariant, ModelConfig, blank_model
-from idecode_core.models.backbones import Compact
+from idecode_core.models.backbones import Compact, ResNet, WideResNet
+from idecode_core.models.densenet import DenseNet
 from idecode_core.models.restore import with_weights
 from idecode_core.scorer import Settings
 
@@ -38,32 +39,31 @@ class Observed:
 
 def observe(model: Equivariant, x: Tensor) -> Observed:
     """Pictures in [0, 1] (batch, 3, h, w) -> layers and logits, from one pass."""
-    by_size = {tuple(map_.shape[2:]): map_ for map_ in maps(model, x)}  # the last map of each size
-    *early, last = by_size.values()
+    *early, last = maps(model, model.normalise(x))
     features = last.amax(dim=(2, 3)) if isinstance(model.backbone, Compact) else last.mean(dim=(2, 3))
     layers = (*(map_.mean(dim=(2, 3)) for map_ in early), features)
     return Observed(layers, model.decode(None, features[:, None])[:, 0])
 
 
-def maps(model: Equivariant, x: Tensor) -> Iterator[Tensor]:
-    """The maps (batch, channels, h, w) that the parts of the backbone give, one after the other."""
-    parts = (
-        model.backbone.groups
-        if isinstance(model.backbone, Compact)
-        else getattr(model.backbone, "layers", None)
+def maps(model: Equivariant, x: Tensor) -> list[Tensor]:
+    """What the stem and each group of the backbone make of x, maps (batch, channels, h, w); of a backbone that is one row of
+    many layers, the last map of each size."""
+    backbone = model.backbone
+    if isinstance(backbone, Compact | DenseNet):
+        found = [relu(backbone.stem(x)) if isinstance(backbone, Compact) else backbone.stem(x)]
+        for group in backbone.groups:
+            found.append(group(found[-1]))
+        return found
+    if isinstance(backbone, ResNet | WideResNet):
+        by_size: dict[int, Tensor] = {}
+        for layer in backbone.layers:
+            x = layer(x)
+            by_size[x.shape[2]] = x
+        return list(by_size.values())
+    raise SettingError(
+        f"The layers of {model.config.backbone} are not known here: expected a compact network, a ResNet or a DenseNet. Choose "
+        "another classifier."
     )
-    if not isinstance(parts, nn.Sequential):
-        raise SettingError(
-            f"The layers of {model.config.backbone} are not known here: expected a network whose parts follow each other, such "
-            "as compact or resnet34. Choose another classifier."
-        )
-    x = model.normalise(x)
-    if isinstance(model.backbone, Compact):
-        x = relu(model.backbone.stem(x))
-        yield x
-    for part in parts:
-        x = part(x)
-        yield x
 
 
 def observe_all(model: Equivariant, x: Tensor) -> Observed:
@@ -111,13 +111,10 @@ class LayerScorer(OnceScorer):
 
     @classmethod
     def rebuild(cls, own: Mapping[str, Any], tensors: Mapping[str, Tensor], **parts: Any) -> Self:
-        arguments: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in own["model"].items()
-        }
         weights = {
             name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)
         }
-        model = with_weights(lambda: blank_model(ModelConfig(**arguments)), weights)
+        model = with_weights(lambda: blank_model(ModelConfig.read(own["model"])), weights)
         found: dict[str, Any] = {}
         for name in fitted_fields(cls):
             many = sorted(

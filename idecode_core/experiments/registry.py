@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from idecode_core.errors import SettingError
+from idecode_core.experiments.adversarial import adversarial
 from idecode_core.experiments.audio import audio
 from idecode_core.experiments.curves import auroc_vs_n, tnr_vs_n
 from idecode_core.experiments.false_detections import false_detections
@@ -29,6 +30,7 @@ EXPERIMENTS: dict[str, Callable[[Path], Section]] = {
     "svhn": svhn,
     "fashion": fashion,
     "audio": audio,
+    "adversarial": adversarial,
 }
 NEEDS = {
     "transform-sets": ("cifar10-projective", "cifar10-rotations"),
@@ -38,6 +40,7 @@ NEEDS = {
     "svhn": (),
     "fashion": ("fashion-rotations",),
     "audio": ("esc50-*",),
+    "adversarial": ("adversarial",),
 }
 """Detectors without which an experiment has nothing to show; for the others, any of CIFAR-10's."""
 
