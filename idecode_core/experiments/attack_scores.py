@@ -6,6 +6,7 @@ clean pictures and of those that fooled the victim, each set by its name.
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +111,9 @@ def scores_path(root: Path, victim: str, detector: str) -> Path:
 
 
 def write_attack_scores(path: Path, scores: AttackScores) -> None:
-    arrays = {f"set.{name}": vectors.astype(np.float32) for name, vectors in scores.sets.items()}
+    arrays: dict[str, NDArray[Any]] = {
+        f"set.{name}": vectors.astype(np.float32) for name, vectors in scores.sets.items()
+    }
     arrays |= {f"inputs.{name}": hashes for name, hashes in scores.inputs.items()}
     write_npz(path, {**arrays, "scorer": np.array(scores.scorer)})
 
