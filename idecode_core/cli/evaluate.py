@@ -29,7 +29,10 @@ class Row:
     id_points: int
     ood_points: int
     auroc: float
+    auroc_low: float  # of its 95 % interval (DeLong)
+    auroc_high: float
     tnr: float  # at 90 % TPR
+    fpr: float  # at 95 % TPR
     detection_rate: float  # share of the OOD points with p < epsilon
     false_detection_rate: float  # share of the iD points with p < epsilon
 
@@ -51,7 +54,7 @@ def evaluate(
     data_root: inputs.DataRoot = None,
     as_json: inputs.Json = False,
 ) -> None:
-    """AUROC, TNR at 90 % TPR and false detection rate.
+    """AUROC with its 95 % interval, TNR at 90 % TPR, FPR at 95 % TPR and false detection rate.
 
     Without --id and --ood: from the scores stored beside the detector, as means over five independent runs.
 
@@ -92,10 +95,22 @@ def evaluate(
 def make_row(names: tuple[str, str], known: Sequence["Judgement"], strange: Sequence["Judgement"]) -> Row:
     """One row from what Algorithm 1 says of the iD and the OOD points in each run; -p is the score: larger is stranger."""
     from idecode_core.evaluation.methods import compare, share_of
+    from idecode_core.evaluation.metrics import auroc_interval, fpr_at_tpr
 
-    found = compare([-run.p_values for run in known], [-run.p_values for run in strange])
-    sizes = len(known[0]), len(strange[0])
-    return Row(*names, *sizes, found.auroc.mean, found.tnr.mean, share_of(strange), share_of(known))
+    runs = [-run.p_values for run in known], [-run.p_values for run in strange]
+    found = compare(*runs)
+    passed = sum(fpr_at_tpr(*pair) for pair in zip(*runs, strict=True)) / len(known)
+    return Row(
+        *names,
+        len(known[0]),
+        len(strange[0]),
+        found.auroc.mean,
+        *auroc_interval(*runs),
+        found.tnr.mean,
+        passed,
+        share_of(strange),
+        share_of(known),
+    )
 
 
 def own_rows(
@@ -148,11 +163,12 @@ def stored_rows(stored: "Stored", n: int, epsilon: float, aggregate: str) -> lis
 def print_rows(rows: list[Row], detector: str, n: int, epsilon: float, delta: float | None = None) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("OOD set", overflow="fold")
-    for title in ("points", "AUROC %", "TNR % at 90 % TPR", f"% detected at {epsilon:g}"):
+    for title in ("points", "AUROC %", "95 %", "TNR % at 90", "FPR % at 95", f"% detected at {epsilon:g}"):
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
-        rates = (f"{100 * rate:.1f}" for rate in (row.auroc, row.tnr, row.detection_rate))
-        table.add_row(Text(row.ood_set), f"{row.ood_points:,}", *rates)
+        auroc, *rates = (f"{100 * rate:.1f}" for rate in (row.auroc, row.tnr, row.fpr, row.detection_rate))
+        interval = f"{100 * row.auroc_low:.1f} to {100 * row.auroc_high:.1f}"
+        table.add_row(Text(row.ood_set), f"{row.ood_points:,}", auroc, interval, *rates)
     console = Console(highlight=False)
     console.print(table)
     if rows:

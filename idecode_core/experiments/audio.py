@@ -12,11 +12,13 @@ from idecode_core.audio.sets import ESC50_CATEGORIES
 from idecode_core.evaluation.ablations import ABLATIONS, ablation_aurocs
 from idecode_core.evaluation.methods import Metric
 from idecode_core.evaluation.paper import AUDIO
+from idecode_core.evaluation.precision import precisions
 from idecode_core.evaluation.rates import rates_in_bands
-from idecode_core.evaluation.softmax import BesideSoftmax, beside_softmax
+from idecode_core.evaluation.softmax import BesideSoftmax, beside_softmax, pooled
 from idecode_core.experiments.results import Section
+from idecode_core.folder.scores import DRAWS_PER_RUN
 from idecode_core.folder.stored import Stored, open_all
-from idecode_core.report.tables import percent, table
+from idecode_core.report.tables import fpr, interval, percent, table
 
 DETECTORS = tuple(f"esc50-{category}" for category in ESC50_CATEGORIES)
 EPSILONS = (0.05, 0.1, 0.2)
@@ -70,12 +72,17 @@ def paper_means() -> list[float]:
 
 def audio_table(checkpoints: Path | str = "checkpoints") -> str:
     """The table as Markdown, the paper's mean beside ours."""
-    rows = {stored.name: beside_softmax(stored) for stored in open_all(checkpoints, DETECTORS)}
-    lines = [[name.removeprefix("esc50-"), *map(percent, row.metrics)] for name, row in rows.items()]
-    mean = mean_row(list(rows.values())).metrics
-    lines.append(["**mean**", *(f"**{percent(metric)}**" for metric in mean)])
-    lines.append(["paper's mean (FSDnoisy18k)", *(f"{mean:.1f}" for mean in paper_means()), "–"])
-    return table(["iD category, AUROC", *COLUMNS], lines)
+    found = open_all(checkpoints, DETECTORS)
+    rows = [beside_softmax(stored) for stored in found]
+    lines = []
+    for stored, row in zip(found, rows, strict=True):
+        [sure] = precisions(stored.calibration, stored.id_set, [pooled(stored.ood_sets)], DRAWS_PER_RUN)
+        lines.append(
+            [stored.name.removeprefix("esc50-"), *map(percent, row.metrics), interval(sure), fpr(sure)]
+        )
+    lines.append(["**mean**", *(f"**{percent(metric)}**" for metric in mean_row(rows).metrics), "", ""])
+    lines.append(["paper's mean (FSDnoisy18k)", *(f"{mean:.1f}" for mean in paper_means()), "–", "–", "–"])
+    return table(["iD category, AUROC", *COLUMNS, "95 % interval, n=20", "FPR95, n=20"], lines)
 
 
 def audio(root: Path | str = "checkpoints") -> Section:

@@ -9,12 +9,13 @@ import numpy as np
 
 from idecode_core.evaluation.methods import Metric, compare, method_scores
 from idecode_core.evaluation.paper import reported
+from idecode_core.evaluation.precision import precisions
 from idecode_core.evaluation.score_sets import PLAIN
 from idecode_core.experiments.results import Section
 from idecode_core.experiments.tables import N, paper_number, seeds
 from idecode_core.folder.scores import ScoreSet, id_and_ood, read_scores
 from idecode_core.folder.stored import open_stored
-from idecode_core.report.tables import percent, table
+from idecode_core.report.tables import fpr, interval, percent, table
 
 DETECTOR = "cifar10-rotations"
 
@@ -35,7 +36,18 @@ def familiarity(root: Path | str = "checkpoints") -> Section:
         without = separation(plain_id, by_name[ood_set.name], N)
         together = separation(stored.id_set, ood_set, N)
         theirs = reported(stored.settings.dataset, stored.transforms, ood_set.name, "iDECODe", N, "auroc")
-        rows.append([ood_set.label, percent(without), percent(together), paper_number(theirs)])
+        [sure_without] = precisions(None, plain_id, [by_name[ood_set.name]], N)
+        [sure] = precisions(None, stored.id_set, [ood_set], N)
+        rows.append(
+            [
+                ood_set.label,
+                f"{percent(without)} {interval(sure_without)}",
+                f"{percent(together)} {interval(sure)}",
+                paper_number(theirs),
+                fpr(sure_without),
+                fpr(sure),
+            ]
+        )
         gains.append((ood_set.label, 100 * (together.mean - without.mean)))
     grid = table(
         [
@@ -43,6 +55,8 @@ def familiarity(root: Path | str = "checkpoints") -> Section:
             "cross-entropy (the paper's)",
             "with familiarity (shipped)",
             "paper, with its network",
+            "FPR95, the paper's",
+            "FPR95, shipped",
         ],
         rows,
     )

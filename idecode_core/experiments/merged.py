@@ -18,7 +18,7 @@ from idecode_core.evaluation.metrics import false_detection_rate
 from idecode_core.evaluation.paper import COMPARABLE, reported
 from idecode_core.evaluation.rates import id_p_values
 from idecode_core.experiments.results import Section
-from idecode_core.experiments.tables import N, seeds, shared_sets
+from idecode_core.experiments.tables import N, precision_table, seeds, shared_sets
 from idecode_core.folder.scores import ScoreSet
 from idecode_core.folder.stored import Stored, open_all
 from idecode_core.guarantees.merging import fisher_assuming_independence, twice_the_mean
@@ -117,7 +117,10 @@ def merged(root: Path | str = "checkpoints") -> Section:
         "part and is calibrated on the held-out points, so Theorem 1 holds for it; `docs/merging.md` says how members "
         "and weights were chosen. Members that use labels are an advantage that the paper's detector does not have."
     )
-    body = f"{note}\n\n{sources}\n\n{grid}\n\n{beside_the_paper(pairs, 'merged, AUROC at n=5, against its best G')}"
+    body = (
+        f"{note}\n\n{sources}\n\n{grid}\n\n{precision_table(found)}\n\n"
+        f"{beside_the_paper(pairs, 'merged, AUROC at n=5, against its best G')}"
+    )
     if both:
         body += (
             "\n\n**PT + RS** merges projective (PT) and rotations (RS), both without labels, from their stored scores: half of "

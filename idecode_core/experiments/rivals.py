@@ -8,7 +8,7 @@ import numpy as np
 from idecode_core.evaluation.contenders import Contender, contenders
 from idecode_core.evaluation.paper import COMPARABLE, SBP
 from idecode_core.experiments.results import Section
-from idecode_core.report.tables import beside_the_paper, table
+from idecode_core.report.tables import beside_the_paper, interval, table
 
 EPSILON = 0.05
 
@@ -24,8 +24,7 @@ def auroc(contender: Contender, name: str) -> float:
 
 
 def with_interval(contender: Contender, name: str) -> str:
-    low, high = contender.precisions[name].interval
-    return f"{auroc(contender, name):.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{auroc(contender, name):.1f} {interval(contender.precisions[name])}"
 
 
 def grid(

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from idecode_core.evaluation.methods import compare, evaluate
+from idecode_core.evaluation.metrics import auroc_interval, fpr_at_tpr
 from idecode_core.evaluation.paper import COMPARABLE, SBP
+from idecode_core.evaluation.precision import precisions
 from idecode_core.experiments.results import Section
 from idecode_core.experiments.tables import seeds
 from idecode_core.folder.scores import ScoreSet
 from idecode_core.folder.stored import Stored, open_all, open_stored
-from idecode_core.report.tables import beside_the_paper, percent, table
+from idecode_core.report.tables import beside_the_paper, fpr, percent, table
 
 CLASSIFIER = "cifar10-invariance"
 
@@ -18,10 +20,12 @@ def sbp(root: Path | str = "checkpoints") -> Section:
     classifier = open_stored(Path(root) / CLASSIFIER)
     found = open_all(root)
     known = classifier.softmax_scores(classifier.id_set.name)
-    tnrs, aurocs = list[list[str]](), list[list[str]]()
+    tnrs, aurocs, fprs = list[list[str]](), list[list[str]](), list[list[str]]()
     pairs, ahead = list[tuple[str, float, float]](), list[str]()
     for ood_set in classifier.ood_sets:
-        found_sbp = compare([known], [classifier.softmax_scores(ood_set.name)])
+        strange = classifier.softmax_scores(ood_set.name)
+        found_sbp = compare([known], [strange])
+        low, high = auroc_interval([known], [strange])
         baseline = found_sbp.tnr.mean, found_sbp.auroc.mean
         theirs = SBP.get(COMPARABLE.get(ood_set.name.removesuffix("-test"), ""))
         same = [_set_named(stored, ood_set.name) for stored in found]
@@ -33,7 +37,14 @@ def sbp(root: Path | str = "checkpoints") -> Section:
         for column, lines in enumerate((tnrs, aurocs)):
             cells = [percent((one.tnr, one.auroc)[column]) if one else "–" for one in ours]
             paper = f"{theirs[column]:.1f}" if theirs else "–"
-            lines.append([ood_set.label, f"{100 * baseline[column]:.1f}", paper, *cells])
+            sure = f" [{100 * low:.1f}, {100 * high:.1f}]" if column else ""
+            lines.append([ood_set.label, f"{100 * baseline[column]:.1f}{sure}", paper, *cells])
+        passed = [
+            fpr(precisions(stored.calibration, stored.id_set, [other], n)[0]) if other else "–"
+            for stored, other in zip(found, same, strict=True)
+            for n in (5, 20)
+        ]
+        fprs.append([ood_set.label, f"{100 * fpr_at_tpr(known, strange):.1f}", *passed])
         if theirs:
             pairs.append((ood_set.label, 100 * baseline[1], theirs[1]))
         if baseline[1] > max(one.auroc.mean for one in ours if one):
@@ -47,6 +58,8 @@ def sbp(root: Path | str = "checkpoints") -> Section:
         f"makes one pass and has no bound on false detections. {network}\n\n{seeds(classifier)}\n\n"
         f"{table(['OOD set, AUROC', 'SBP', 'SBP (paper)', *titles], aurocs)}\n\n"
         f"{table(['OOD set, TNR', 'SBP', 'SBP (paper)', *titles], tnrs)}\n\n"
+        f"{table(['OOD set, FPR95', 'SBP', *titles], fprs)}\n\n"
+        "The intervals of our detectors stand in the section on rivals. "
         f"{verdict} {beside_the_paper(pairs, 'SBP, AUROC')}"
     )
     return Section("sbp", "The softmax baseline (SBP) on our classifier", body)

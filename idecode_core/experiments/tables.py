@@ -5,16 +5,18 @@ from pathlib import Path
 
 from idecode_core.evaluation.methods import evaluate
 from idecode_core.evaluation.paper import COMPARABLE, Reported, reported
+from idecode_core.evaluation.precision import Precision, precisions
 from idecode_core.evaluation.side_by_side import Row, side_by_side
 from idecode_core.experiments.results import Section
 from idecode_core.folder.scores import ScoreSet
 from idecode_core.folder.stored import Stored, has_scores, open_all, open_stored
-from idecode_core.report.tables import beside_the_paper, percent, table
+from idecode_core.report.tables import beside_the_paper, fpr, interval, percent, table
 
 N = 5
 METHOD_TITLES = [
     f"{metric} {method}" for metric in ("TNR", "AUROC") for method in ("base score", "ICAD", f"n={N}")
 ]
+SURE_TITLES = [f"95 % interval n={N}", f"FPR95 n={N}"]
 
 
 def seeds(stored: Stored) -> str:
@@ -45,14 +47,33 @@ def method_rows(stored: Stored) -> list[Row]:
 
 
 def method_table(rows: Sequence[Row]) -> str:
-    """One line per OOD set: base score, ICAD and iDECODe, each with the paper's number in brackets."""
+    """One line per OOD set: base score, ICAD and iDECODe, each with the paper's number in brackets; of iDECODe also the
+    AUROC's interval and FPR at 95 % TPR."""
     cells: dict[str, list[str]] = {}
     for metric in ("tnr", "auroc"):
         for row in rows:
             ours, theirs = (row.tnr, row.paper_tnr) if metric == "tnr" else (row.auroc, row.paper_auroc)
             beside = f" ({theirs.mean:.1f})" if theirs else ""
             cells.setdefault(row.label, []).append(percent(ours) + beside)
-    return table(["OOD set", *METHOD_TITLES], [[label, *values] for label, values in cells.items()])
+    for row in rows:
+        if row.method == "iDECODe":
+            precise = Precision(row.interval, row.fpr)
+            cells[row.label] += [interval(precise), fpr(precise)]
+    titles = ["OOD set", *METHOD_TITLES, *SURE_TITLES]
+    return table(titles, [[label, *values] for label, values in cells.items()])
+
+
+def precision_table(found: Sequence[Stored], n: int = N) -> str:
+    """Per detector the AUROC's interval, then FPR at 95 % TPR, on every OOD set that all have."""
+    rows = []
+    for label, sets in shared_sets(found):
+        cells = [label]
+        for stored, ood_set in zip(found, sets, strict=True):
+            [precise] = precisions(stored.calibration, stored.id_set, [ood_set], n)
+            cells.append(f"{interval(precise)}, {fpr(precise)}")
+        rows.append(cells)
+    names = [stored.name.removeprefix("cifar10-") for stored in found]
+    return table([f"OOD set at n={n}: AUROC's 95 % interval, FPR95", *names], rows)
 
 
 def table1(root: Path | str = "checkpoints") -> Section:
@@ -101,7 +122,10 @@ def transform_sets(root: Path | str = "checkpoints") -> Section:
         rows.append(cells)
     titles = [f"{name} n={n}{who}" for n in (1, N) for name in ("PT", "RS") for who in ("", " (paper)")]
     sources = "\n\n".join(seeds(stored) for stored in found)
-    body = f"{sources}\n\n{table(['OOD set, AUROC', *titles], rows)}\n\n{beside_the_paper(pairs, f'AUROC at n={N}')}"
+    body = (
+        f"{sources}\n\n{table(['OOD set, AUROC', *titles], rows)}\n\n{precision_table(found)}\n\n"
+        f"{beside_the_paper(pairs, f'AUROC at n={N}')}"
+    )
     return Section("transform-sets", "Projective transforms (PT) against rotation ranges (RS)", body)
 
 

@@ -46,7 +46,7 @@ def _row(row: "DetectorOnSet") -> dict[str, Value]:
 def detectors_notebook(
     rows: "Sequence[DetectorOnSet]", folders: Mapping[str, int], ood_set: str, aggregate: str
 ) -> str:
-    """`folders` are the names of the detectors' folders with the n used for each, in the order of the rows."""
+    """`folders` are the names of the detectors' folders, or of stored rivals, with the n used for each, in the order of the rows."""
     epsilon = rows[0].point.epsilon
     return to_notebook(
         [
@@ -57,16 +57,15 @@ def detectors_notebook(
             Code(
                 f"""\
 from idecode_core.evaluation.detectors import detector_on_set
-from idecode_core.folder.settings import find_detector
-from idecode_core.folder.stored import open_stored
+from idecode_core.evaluation.rivals import open_scores
 from idecode_core.plots.evaluation import detector_curves
 
 rows = []
 for name, n in {dict(folders)!r}.items():
-    stored = open_stored(find_detector(name))
+    stored = open_scores(name)
     ood_set = next(one for one in stored.ood_sets if one.name == {ood_set!r})
     rows.append(
-        detector_on_set(stored.settings.name, stored.calibration, stored.id_set, ood_set, n, {epsilon!r}, {aggregate!r})
+        detector_on_set(stored.title, stored.calibration, stored.id_set, ood_set, n, {epsilon!r}, {aggregate!r})
     )
 for row in rows:
     print(f"{{row.detector:24}} AUROC {{row.auroc.mean:.4f}}  TNR {{row.tnr.mean:.4f}}  caught {{row.point.ood_share:.4f}}")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from idecode_core.evaluation.methods import Metric
+from idecode_core.evaluation.precision import Precision
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -20,6 +21,17 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def percent(metric: Metric) -> str:
     """ "95.7 ± 0.1", from a metric between 0 and 1."""
     return f"{100 * metric.mean:.1f} ± {100 * metric.spread:.1f}"
+
+
+def interval(precision: Precision) -> str:
+    """ "[95.1, 96.3]", of the AUROC."""
+    low, high = precision.interval
+    return f"[{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def fpr(precision: Precision) -> str:
+    """At 95 % TPR."""
+    return f"{100 * precision.fpr.mean:.1f}"
 
 
 def beside_the_paper(pairs: Sequence[tuple[str, float, float]], what: str) -> str:

@@ -1,10 +1,10 @@
-"""Any number of detectors over each other on one OOD set: ROC curves and one table, from stored scores."""
+"""Any number of detectors and rivals over each other on one OOD set: ROC curves and one table, from stored scores."""
 
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ui.evaluate.source import Source, on_set, other_source
+from ui.evaluate.source import Source, on_set, other_source, rival_source
 from ui.frame.cache import get_configs
 from ui.frame.export import download_row
 from ui.frame.look import chart
@@ -18,9 +18,13 @@ KEY = "ev_detectors"
 
 
 def choose(settings: Settings) -> list[str]:
-    """Names of the detectors to lay over the one of the sidebar; at first those that know the same dataset."""
+    """Names of what to lay over the detector of the sidebar; at first the detectors that know the same dataset. Rivals, of
+    which only scores are stored, come last."""
+    from idecode_core.evaluation.rivals import rival_names
+
     configs = get_configs()
     others = [name for name in in_order(configs) if name != settings.detector]
+    others += [name for name in rival_names() if name not in configs]
     dataset = configs[settings.detector].dataset
     alike = [name for name in others if dataset and configs[name].dataset == dataset]
     if st.session_state.get("ev_detectors_beside", settings.detector) != settings.detector:
@@ -30,7 +34,7 @@ def choose(settings: Settings) -> list[str]:
         st.session_state[KEY] = [name for name in st.session_state[KEY] if name in others]
     return st.multiselect(
         f"Beside {settings.detector}", others, alike, key=KEY, bind="query-params",
-        help="Any number of detectors that have stored scores of this OOD set.",
+        help="Any number of detectors and of rival methods (the last ones) that have stored scores of this OOD set.",
     )  # fmt: skip
 
 
@@ -41,7 +45,7 @@ def detectors_view(source: Source, selected: str, n: int, settings: Settings) ->
     chosen = choose(settings)
     name = next(one.name for one in source.ood_sets if one.label == selected)
     sources = {settings.detector: source} | {
-        other: found for other in chosen if (found := other_source(get_configs()[other])) is not None
+        other: found for other in chosen if (found := stored_scores(other)) is not None
     }
     rows: dict[str, DetectorOnSet] = {}
     for folder, one in sources.items():
@@ -67,6 +71,11 @@ def detectors_view(source: Source, selected: str, n: int, settings: Settings) ->
     )
     shown, folders = list(rows.values()), {folder: row.n for folder, row in rows.items()}
     download(shown, folders, name, settings.aggregate, figure, caption)
+
+
+def stored_scores(name: str) -> Source | None:
+    configs = get_configs()
+    return other_source(configs[name]) if name in configs else rival_source(name)
 
 
 def download(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from idecode_core.errors import IdecodeError
-from idecode_core.folder.settings import FolderSettings
+from idecode_core.folder.settings import FolderSettings, checkpoint_root
 from ui.frame.cache import get_stored, stored_stamps
 from ui.frame.messages import escape, refused
 
@@ -73,6 +73,21 @@ def other_source(config: FolderSettings) -> Source | None:
     except IdecodeError:
         return None
     return source_of(config, stored) if stored is not None and stored.ood_sets else None
+
+
+def rival_source(name: str) -> Source | None:
+    """Stored scores of a rival; None where they cannot be used."""
+    from idecode_core.evaluation.rivals import open_rival, rival_path
+
+    root = checkpoint_root()
+    try:
+        rival = open_rival(root, name)
+        when = rival_path(root, name).stat().st_mtime_ns
+    except (IdecodeError, OSError):
+        return None
+    return Source(
+        f"rival:{name}:{when}", True, rival.title, "", rival.calibration, rival.id_set, rival.ood_sets
+    )
 
 
 def source_of(config: FolderSettings, stored: "Stored") -> Source:
