@@ -237,6 +237,8 @@ def test_only_the_first_of_several_processes_speaks_and_one_detector_is_made(tmp
     [
         "paper-cifar10-projective",
         "paper-svhn-projective",
+        "paper-cifar10-resnet34",
+        "paper-cifar10-densenet100",
         "paper-cifar10-one-class-3",
         "paper-cifar100-superclass-9",
     ],
@@ -255,7 +257,8 @@ def test_every_paper_size_recipe_is_of_one_of_the_kinds_that_were_stepped() -> N
     names = {r.name for r in RECIPES.values() if r.name.startswith("paper-") and r.modality == "image"}
     one_class = {f"paper-cifar10-one-class-{c}" for c in range(10)}
     superclasses = {f"paper-cifar100-superclass-{c}" for c in range(20)}
-    assert names == {"paper-cifar10-projective", "paper-svhn-projective"} | one_class | superclasses
+    victims = {"paper-cifar10-resnet34", "paper-cifar10-densenet100"}
+    assert names == {"paper-cifar10-projective", "paper-svhn-projective"} | victims | one_class | superclasses
     for group in (one_class, superclasses):
         kinds = [replace(RECIPES[name], name="") for name in group]
         assert len({repr(replace(kind, shows=replace(kind.shows, classes=()))) for kind in kinds}) == 1

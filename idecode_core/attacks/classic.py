@@ -1,6 +1,5 @@
 """FGSM, BIM, DeepFool and CW-L2 with foolbox, at the paper's settings unless another strength is asked for."""
 
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -9,12 +8,9 @@ from torch import Tensor, nn
 
 from idecode_core.attacks.attacked import Attacked
 from idecode_core.attacks.kinds import BIM_STEP, CW_RATE, CW_STEPS, DEEPFOOL_STEPS, get_attack
+from idecode_core.attacks.run import Progress, run_attack
 from idecode_core.attacks.victim import Victim
 from idecode_core.errors import SettingError
-
-PICTURES_TOGETHER = 64
-Progress = Callable[[float], None]
-"""Called often with the share that is done, from 0 to 1; whatever it raises ends the attack."""
 
 
 def attack(
@@ -36,23 +32,12 @@ def attack(
         raise SettingError(f"{kind.title} needs a detector beside the victim: use attack_detector.")
     strength = kind.default_for(victim.dense) if strength is None else float(strength)
     kind.check(strength)
-    x, y = victim.checked(x, y)
-    before = victim.says(x)
-    attacked = x.clone()
-    right = torch.nonzero(before.argmax(1) == y).flatten()
-    pieces = right.split(PICTURES_TOGETHER)
-    for done, piece in enumerate(pieces):
+    chosen = strength
 
-        def report(share: float, done: int = done) -> None:
-            if progress is not None:
-                progress((done + share) / len(pieces))
+    def piece(x: Tensor, y: Tensor, number: int, report: Progress) -> Tensor:
+        return _run(victim, x, y, name, chosen, report)
 
-        attacked[piece] = _run(victim, x[piece], y[piece], name, strength, report)
-    if progress is not None:
-        progress(1.0)
-    return Attacked(
-        name, strength, victim.name, victim.classes, x, attacked, y, before, victim.says(attacked)
-    )
+    return run_attack(victim, x, y, name, strength, piece, progress)
 
 
 def _run(victim: Victim, x: Tensor, y: Tensor, name: str, strength: float, report: Progress) -> Tensor:

@@ -28,6 +28,8 @@ class AttackKind:
     """Takes many passes through the network."""
     on_detector: bool = False
     """Run by `attack_detector`: it needs a detector beside the victim."""
+    source: str = "The paper uses"
+    """Where the default comes from, as the beginning of a sentence that it ends."""
 
     def default_for(self, dense: bool) -> float:
         return self.dense_default if dense and self.dense_default is not None else self.default
@@ -38,7 +40,7 @@ class AttackKind:
             nothing = " Strength 0 leaves every picture as it is." if strength == 0 else ""
             raise SettingError(
                 f"The strength of {self.title} is {self.strength_means}: expected more than 0 and at most "
-                f"{self.highest:g}, got {strength:g}.{nothing} The paper uses {self.default:g}."
+                f"{self.highest:g}, got {strength:g}.{nothing} {self.source} {self.default:g}."
             )
 
 
@@ -89,10 +91,11 @@ _kinds = (
         "Fools the victim and lowers the detector's score, by somebody who knows both (ours, after Bryniarski et al. 2022).",
         "how far a pixel value may be moved in all",
         "of the pixel range",
-        default=0.05,  # as far as FGSM goes; the paper has no such attack
+        default=0.05,  # the paper has no such attack
         highest=0.5,
         slow=True,
         on_detector=True,
+        source="As far as the paper's FGSM goes is",
     ),
 )
 ATTACKS: dict[str, AttackKind] = {kind.name: kind for kind in _kinds}

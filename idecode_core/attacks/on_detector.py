@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from idecode_core.attacks.attacked import Attacked
-from idecode_core.attacks.classic import PICTURES_TOGETHER, Progress
 from idecode_core.attacks.kinds import get_attack
+from idecode_core.attacks.run import Progress, run_attack
 from idecode_core.attacks.victim import Victim
 from idecode_core.detector import Detector
 from idecode_core.errors import SettingError
@@ -56,26 +56,13 @@ def attack_detector(
         raise SettingError(f"The attack needs at least one step, got {steps}.")
     scorer = detector.scorer if isinstance(detector, Detector) else detector
     members = differentiable(scorer, victim.size)
-    x, y = victim.checked(x, y)
-    before = victim.says(x)
-    attacked = x.clone()
-    right = torch.nonzero(before.argmax(1) == y).flatten()
-    pieces = right.split(PICTURES_TOGETHER)
-    for done, piece in enumerate(pieces):
+    within = strength
 
-        def report(share: float, done: int = done) -> None:
-            if progress is not None:
-                progress((done + share) / len(pieces))
+    def piece(x: Tensor, y: Tensor, number: int, report: Progress) -> Tensor:
+        generator = np.random.default_rng((seed, number))
+        return _descend(victim, members, x, y, n, steps, within, generator=generator, report=report)
 
-        generator = np.random.default_rng((seed, done))
-        attacked[piece] = _descend(
-            victim, members, x[piece], y[piece], n, steps, strength, generator=generator, report=report
-        )
-    if progress is not None:
-        progress(1.0)
-    return Attacked(
-        NAME, strength, victim.name, victim.classes, x, attacked, y, before, victim.says(attacked)
-    )
+    return run_attack(victim, x, y, NAME, strength, piece, progress)
 
 
 Members = list[tuple[ImageScorer, float]]

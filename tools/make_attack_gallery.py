@@ -1,0 +1,52 @@
+"""Write the gallery of attacked pictures: idecode_core/embedded/attacked-gallery.npz.
+
+    python -m tools.make_attack_gallery
+
+Slow attacks only, on every victim that comes with the project; quick ones are run when they are looked at. The attack on a detector
+is stored for the detectors that are named below. What is stored for another victim or attack stays, so a stopped run goes on.
+"""
+
+import argparse
+
+import numpy as np
+
+from idecode_core.attacks import ATTACKS, attack, attack_detector, load_victim
+from idecode_core.attacks.gallery import PATH, SEED, array_name, gallery_pictures
+from idecode_core.errors import DataError
+from idecode_core.files import write_npz
+from idecode_core.files.read import read_arrays
+from idecode_core.folder.detector import load_detector
+
+VICTIMS = ("cifar10-invariance", "cifar10-densenet")
+ON_DETECTORS = {"cifar10-invariance": ("cifar10-rotations", "cifar10-invariance", "cifar10-merged")}
+"""Per victim, the detectors that are attacked together with it."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--again", action="store_true", help="make everything again")
+    again = parser.parse_args().again
+    x, y = gallery_pictures()
+    stored = (
+        {} if again or not PATH.exists() else read_arrays(PATH, what="a gallery", error=DataError, hint="")
+    )
+    for name in VICTIMS:
+        victim = load_victim(name, "cpu")
+        slow = [kind.name for kind in ATTACKS.values() if kind.slow and not kind.on_detector]
+        wanted = [(kind, None) for kind in slow] + [("pgd-detector", d) for d in ON_DETECTORS.get(name, ())]
+        for kind, detector in wanted:
+            key = array_name(name, kind, detector)
+            if key in stored:
+                continue
+            if detector is None:
+                made = attack(victim, x, y, kind)
+            else:
+                made = attack_detector(victim, load_detector(detector, "cpu"), x, y, seed=SEED)
+            stored[key] = made.attacked.numpy().astype(np.float32)
+            write_npz(PATH, stored)
+            print(f"{key}: {made.summary()}", flush=True)
+    print(f"{PATH.name}: {len(stored)} sets, {PATH.stat().st_size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()
