@@ -9,6 +9,7 @@ from idecode_core.plots import breaking as plots
 from idecode_core.simulate import SWITCHES, Comparison, Run, break_it
 from idecode_core.simulate.breaking import PREDICTIONS, what_happened
 from idecode_core.simulate.world import DIMENSIONS
+from ui.frame.catalogue import link
 from ui.frame.look import show
 from ui.frame.messages import guard
 from ui.frame.settings import enter_by_app
@@ -190,3 +191,4 @@ with guard():
             ask_the_class(QUESTIONS[switch])
             export_row("break-it", lambda: export(comparison, switch, seed, epsilon))
         class_plan()
+        link("attack_lab", "Not chance but intent: inputs that somebody chose, in the Attack lab", "target")

@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 FACTORS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 ROUNDING = 1e-3  # of floats, so that 0.05 counts as 0.05
 CLEAN, ATTACKED = OTHERS[2], OTHERS[1]
+BESIDE = 0.12  # draws: the two of one draw stand side by side, so that neither hides the other
 LONGEST_NAME = 24  # characters of a class beside its bars
 
 
@@ -82,19 +83,20 @@ def draws_before_and_after(
     traces = calibration_band(
         ends, np.array([low, middle, high]), "middle 90 % of calibration", "calibration median"
     )
-    for i, (name, scores, colour, symbol) in enumerate(
-        (("clean", clean, CLEAN, "circle"), ("attacked", attacked, ATTACKED, "diamond"))
+    for i, (name, scores, colour, symbol, shift) in enumerate(
+        (("clean", clean, CLEAN, "circle", -BESIDE), ("attacked", attacked, ATTACKED, "diamond", BESIDE))
     ):
         traces.append(
             {
                 "type": "scatter",
-                "x": np.arange(1, len(scores) + 1),
+                "x": np.arange(1, len(scores) + 1) + shift,
                 "y": scores,
                 "mode": "markers",
                 "name": name,
+                "customdata": np.arange(1, len(scores) + 1),
                 "marker": {"color": colour, "symbol": symbol, "size": 11},
                 "text": list(words[i][: len(scores)]) if words else None,
-                "hovertemplate": f"{name}, draw %{{x}}<br>score %{{y:.3g}}"
+                "hovertemplate": f"{name}, draw %{{customdata}}<br>score %{{y:.3g}}"
                 f"{'<br>%{text}' if words else ''}<extra></extra>",
             }
         )

@@ -121,12 +121,17 @@ def headline(outcome: Outcome) -> tuple[str, str]:
 
 def explanation(outcome: Outcome) -> tuple[str, str]:
     """What it means, and what it does not: two ends of a sentence."""
+    if not outcome.is_right_before or outcome.strength == 0:
+        return (
+            "an attack counts only where the clean picture is classified right and the attacked one is wrong. What is judged here "
+            "is the clean picture.",
+            "anything about attacks: nothing was attacked.",
+        )
     if not outcome.is_fooled:
-        means = {
-            False: "an attack counts only where the clean picture was classified right and the attacked one is wrong.",
-            True: "this victim holds out here, against this attack at this strength.",
-        }[outcome.is_right_before and outcome.strength > 0]
-        return means, "that the victim is safe: another attack, or more strength, may well succeed."
+        return (
+            "this victim holds out here, against this attack at this strength.",
+            "that the victim is safe: another attack, or more strength, may well succeed.",
+        )
     means, _ = meaning(outcome.attacked)
     if not outcome.attacked.is_ood:
         return means, f"that a promise was broken: {CHOSEN}."

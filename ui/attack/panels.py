@@ -8,7 +8,7 @@ import streamlit as st
 
 from idecode_core.conformal.judge import Verdict, judge, smoothing_generator
 from idecode_core.folder.settings import FolderSettings
-from idecode_core.report.attack_words import Outcome, explanation, headline, outcome_of, percent, shares
+from idecode_core.report.attack_words import Answer, Outcome, explanation, headline, outcome_of, shares
 from ui.attack.run import Job, Scored, Target
 from ui.attack.wish import Wish
 from ui.frame.look import chart
@@ -100,33 +100,31 @@ def show_words(lab: Lab, outcome: Outcome) -> None:
 
 
 def pictures(lab: Lab, outcome: Outcome) -> None:
-    """Clean, attacked, and what was changed."""
+    """Clean, attacked, and what was changed; the clean one only where nothing was."""
     from idecode_core.plots.attack import as_pixels, magnified
 
     attacked = lab.chosen.attacked
     clean, after = attacked.clean[0].numpy(), attacked.attacked[0].numpy()
-    change, factor = magnified(clean, after)
-    linf = float(attacked.linf[0])
-    size = (
-        f"  \nLargest change of a pixel value {linf:.3g} ({255 * linf:.3g} of 255 steps), length (L2) {attacked.l2[0]:.3g}"
-        if linf > 0
-        else "  \nNothing was changed."
-    )
+    shown = [("clean", as_pixels(clean), f"**Clean:** {said_of(outcome.before, outcome.clean)}")]
+    if outcome.is_changed:
+        change, factor = magnified(clean, after)
+        linf, l2 = attacked.linf[0], attacked.l2[0]
+        size = f"largest change of a pixel value {linf:.3g} ({255 * linf:.3g} of 255 steps), length (L2) {l2:.3g}"
+        shown += [
+            ("attacked", as_pixels(after), f"**Attacked:** {said_of(outcome.after, outcome.attacked)}"),
+            ("difference", change, f"**Difference x {factor}**, grey is none: {size}"),
+        ]
     with st.container(horizontal=True, key="attacked"):
-        for name, pixels, caption in (
-            ("clean", as_pixels(clean), f"**Clean:** {said_of(outcome.before.label, outcome.before.share, outcome.clean)}"),
-            ("attacked", as_pixels(after), f"**Attacked:** {said_of(outcome.after.label, outcome.after.share, outcome.attacked)}"),
-            ("difference", change, f"**Difference x {factor}:** grey is no change{size}"),
-        ):  # fmt: skip
+        for name, pixels, caption in shown:
             with st.container(width=SIDE, gap="xxsmall"):
                 st.image(png(pixels), width=SIDE, alt=f"{lab.target.sample.name}, {name}")
                 st.caption(caption)
 
 
-def said_of(label: str, share: float, found: Verdict) -> str:
+def said_of(answer: Answer, found: Verdict) -> str:
     """What the victim says, and below it what the detector says."""
     colour = "orange" if found.is_ood else "blue"
-    return f"{escape(label)} ({percent(share)})  \np = {found.p_value:.3g}, :{colour}[{found.answer}]"
+    return f"{escape(str(answer))}  \np = {found.p_value:.3g}, :{colour}[{found.answer}]"
 
 
 @panel("attack_charts")

@@ -13,8 +13,6 @@ from ui.frame.uploads import mark_changed, was_changed
 SOURCES = ("Gallery", "File")
 DATASET = "cifar10"
 """Of the bundled pictures: the victims know its classes."""
-GALLERY = (0, 12, 24, 36, 48, 60, 72, 84)
-"""Places of the gallery's pictures among the bundled ones."""
 KEY = "attack_file"
 CHOSEN = "attack_picture"
 """Key under which the address of the chosen gallery picture is kept; in the link it is `picture`."""
@@ -42,7 +40,9 @@ def choose_picture() -> Sample | None:
 
 def from_gallery() -> Sample:
     """One of the bundled pictures; a link may lead to any of them, also to one that is not shown here."""
-    samples = {sample.address: sample for sample in (bundled(DATASET, i, DATASET) for i in GALLERY)}
+    from idecode_core.attacks.gallery import PLACES
+
+    samples = {sample.address: sample for sample in (bundled(DATASET, i, DATASET) for i in PLACES)}
     linked = st.session_state.setdefault(CHOSEN, link_value("picture") or "")
     chosen = samples.get(linked) or any_bundled(linked) or next(iter(samples.values()))
     st.session_state[CHOSEN] = chosen.address

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from idecode_core.draws import content_hash
-from idecode_core.errors import IdecodeError
+from idecode_core.errors import DataError, IdecodeError
 from idecode_core.image.features import Preprocessing
 from ui.attack.wish import Wish
 from ui.frame.cache import own_store
@@ -114,7 +114,23 @@ def found(job: Job) -> "Attacked | None":
 
 
 def from_gallery(job: Job) -> "Attacked | None":
-    return None
+    """What the project brings along for its own pictures; where that cannot be read, the attack is run."""
+    from idecode_core.attacks.gallery import from_gallery
+
+    target = job.target
+    detector = job.detector.name if job.kind.on_detector else None
+    try:
+        return from_gallery(
+            target.victim,
+            target.x,
+            target.label,
+            job.kind.name,
+            job.strength,
+            detector=detector,
+            seed=job.seed,
+        )
+    except DataError:
+        return None
 
 
 def refusal(job: Job) -> str:

@@ -142,16 +142,8 @@ def choose_strength(
         help=f"{kind.unit.strip('()').capitalize()}. Each step doubles the one before.",
     )
     keep([key])
-    st.caption(f"{escape(kind.how)} {words_on_default(kind, default)}")
+    st.caption(f"{escape(kind.how)} {escape(kind.source)} {default:g}.")
     return float(strength), options
-
-
-def words_on_default(kind: "AttackKind", default: float) -> str:
-    return (
-        f"As strong as FGSM in the paper: {default:g}."
-        if kind.on_detector
-        else f"The paper uses {default:g}."
-    )
 
 
 def strength_key(attack: str) -> str:
