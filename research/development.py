@@ -1,17 +1,16 @@
 """Data for choosing: neither calibration nor test. Members and weights of a merged detector are chosen on it.
 
 In-distribution: the validation part of CIFAR-10's training set. OOD: four superclasses of CIFAR-100's training split,
-drawn house numbers, generated textures, two photographs, and of each OOD set of the tables other points than those that
-are scored for the tables.
+drawn house numbers, generated textures and two photographs. The OOD sets of the tables are used for no choice.
 """
 
 from pathlib import Path
 
 import numpy as np
 
-from idecode_core.evaluation.sets import DEVELOPMENT, LABELS, pick, random_order
+from idecode_core.evaluation.sets import DEVELOPMENT, pick, random_order
 from idecode_core.folder.training_record import Split
-from idecode_core.image.sets import TEST_SETS, ImageSet, load_images
+from idecode_core.image.sets import ImageSet, load_images
 from idecode_core.training.recipes import superclass
 
 SUPERCLASSES = {9: "buildings and roads", 10: "natural scenes", 13: "invertebrates", 17: "trees"}
@@ -37,15 +36,11 @@ def development_sets(data_root: Path | str | None = None) -> dict[str, ImageSet]
         ),
         "textures": load_images("textures-sample", data_root),
         "photographs": load_images("photos-sample", data_root),
-        **{
-            f"{LABELS[name]}, other points": other_points(load_images(f"{name}-test", data_root))
-            for name in TEST_SETS
-        },
     }
 
 
 def other_points(images: ImageSet) -> ImageSet:
-    """Points of a test set that `pick` leaves out when it chooses the points of the tables."""
+    """Points of a test set that earlier choices saw (docs/merging.md), and that `pick` leaves out of the tables for it."""
     return images.take(np.sort(random_order(images)[DEVELOPMENT]))
 
 
