@@ -111,12 +111,14 @@ def bundled_sets(modality: str, dataset: str = "", per_set: int = PER_SET) -> "d
 
 
 def _pictures(dataset: str, per_set: int) -> "dict[str, Samples]":
-    from idecode_core.image.sets import load_images
+    from idecode_core.image.sets import dataset_and_class, load_images
 
     found: dict[str, Samples] = {}
+    own, only = dataset_and_class(dataset)
     for name, label in PICTURES.items():
-        if name != dataset:
-            x = load_images(f"{name}-sample").x
+        if name != own or only is not None:
+            images = load_images(f"{name}-sample")
+            x = images.x[images.y != only] if name == own else images.x
             found[label] = x[_spread(len(x), per_set)]
     return found
 

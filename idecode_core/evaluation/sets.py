@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from idecode_core.audio.sets import SoundSet
 from idecode_core.errors import DataError
 from idecode_core.evaluation.ablations import CALIBRATION
-from idecode_core.image.sets import TEST_SETS, ImageSet, load_images
+from idecode_core.image.sets import TEST_SETS, ImageSet, class_names, dataset_and_class, load_images
 
 ID_POINTS, OOD_POINTS = 2000, 1000
+POINTS_PER_CLASS = 100
+"""Of each other class, where one class is known."""
 DEVELOPMENT = slice(400, 700)
 """Which places of a set's random order are for choosing, and so are never in a table (research/development.py)."""
 SAMPLES = ("digits-sample", "photos-sample", "textures-sample")
@@ -82,6 +84,10 @@ def image_sets(
     ood_points: int = OOD_POINTS,
 ) -> Iterator[SetToScore]:
     """The sets of pictures, one after the other. One that is not in the data root is left out, but not the iD test set."""
+    whole, only = dataset_and_class(dataset)
+    if only is not None:
+        yield from one_class_sets(load_images(f"{whole}-test", data_root), only, id_points)
+        return
     known, *_ = names = image_set_names(dataset)
     for name in names:
         try:
@@ -93,6 +99,15 @@ def image_sets(
         yield SetToScore(
             name, name != known, pick(images, id_points if name == known else ood_points).samples
         )
+
+
+def one_class_sets(test: ImageSet, only: int, id_points: int = ID_POINTS) -> Iterator[SetToScore]:
+    """One class of a test set, and each other class as a set that is OOD for it."""
+    dataset = test.name.rsplit("-", 1)[0]
+    for number, name in enumerate(class_names(dataset)):
+        own = number == only
+        points = pick(test.only([number]), id_points if own else POINTS_PER_CLASS)
+        yield SetToScore(f"{dataset}-{name}", not own, points.samples)
 
 
 def sound_sets(

@@ -70,6 +70,18 @@ def load_images(name: str, root: Path | str | None = None) -> ImageSet:
     return ImageSet(name, x, y.astype(np.int64))
 
 
+def dataset_and_class(identity: str) -> tuple[str, int | None]:
+    """What a detector says it knows -> the dataset, and the one class of it where it knows only one.
+
+    >>> dataset_and_class("cifar10/horse"), dataset_and_class("cifar10")
+    (('cifar10', 7), ('cifar10', None))
+    """
+    dataset, _, name = identity.partition("/")
+    if name in class_names(dataset):
+        return dataset, class_names(dataset).index(name)
+    return identity, None  # a whole dataset, or something that is not known here
+
+
 def class_names(dataset: str) -> tuple[str, ...]:
     return {
         "cifar10": ("airplane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),

@@ -141,6 +141,8 @@ def numbers(stored: Stored) -> str:
 def commands(stored: Stored, of_tables: str) -> str:
     """How to compute the numbers again."""
     own = f"Command: `python -m idecode_core evaluate --detector {stored.name}`"
+    if "/" in stored.settings.dataset:  # one class of a dataset
+        of_tables = "Command: `python -m idecode_core reproduce one-class`"
     return f"{of_tables if stored.settings.dataset else own}; the scores are in `scores/`."
 
 
@@ -167,7 +169,8 @@ def card(folder: Path | str) -> str:
         "Where it is weak": weak_points(folder, training),
         "Limits": LIMITS.get(settings.dataset, LIMITS[settings.modality]),
         "Licence of the data": LICENCES.get(
-            settings.dataset, "See the dataset." if settings.dataset else "The files are yours."
+            settings.dataset.partition("/")[0],
+            "See the dataset." if settings.dataset else "The files are yours.",
         ),
     }
     parts = [f"## {title}\n\n{text.strip()}\n" for title, text in sections.items() if text]

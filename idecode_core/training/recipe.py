@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from idecode_core.audio.features import LogMel
+from idecode_core.image.sets import class_names
 from idecode_core.models import ModelConfig
 from idecode_core.transforms import TransformSet, transform_settings
 
@@ -97,7 +98,10 @@ class Recipe(Generic[Shown]):
 
     @property
     def in_distribution(self) -> str:
-        """The public dataset that the detector is about."""
+        """The public dataset that the detector is about, or the one class of it: "cifar10/horse"."""
+        names, classes = class_names(self.dataset), getattr(self.shows, "classes", ())
+        if names and len(classes) == 1:
+            return f"{self.dataset}/{names[classes[0]]}"
         return PART_OF.get(self.dataset, self.dataset)
 
     @property

@@ -219,7 +219,7 @@ def _compact_one_class(name: str, dataset: str, classes: tuple[int, ...], summar
         ),
         Rotations("all"),
         "cross_entropy",
-        epochs=8,
+        epochs=4,
         batch=32,
         learning_rate=0.1,
         ema=0.99,

@@ -11,7 +11,7 @@ from idecode_core.errors import DataError
 from idecode_core.files.limits import IMAGE_BYTES
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.image.read import EXTENSIONS, read_image
-from idecode_core.image.sets import class_names, load_images
+from idecode_core.image.sets import class_names, dataset_and_class, load_images
 from ui.frame.messages import escape
 from ui.frame.modality import Capture, Gallery, Modality
 from ui.frame.samples import Sample, data_uri, decoded_sample, png
@@ -27,6 +27,7 @@ SETS: dict[str, tuple[str, ...]] = {  # dataset -> what its classes are called
     "photos": ("temple", "flower"),
     "textures": ("stripes", "checkers", "noise", "blobs", "gradient"),
 }
+BELONGS = "in-distribution"
 PICTURES_ID = 10
 PICTURES_OOD = 3  # of each other set
 WIDTH = 104  # pixels
@@ -43,28 +44,40 @@ def _gallery(dataset: str) -> Gallery:
     groups: tuple[dict[str, str], dict[str, str]] = ({}, {})
     for name in SETS:
         try:
-            samples = [bundled(name, index, dataset) for index in _variety(name, name == dataset)]
+            samples = [bundled(name, index, dataset) for index in _variety(name, dataset)]
         except DataError:
             continue  # a set that is not here is not offered
-        groups[name != dataset].update(
-            (sample.address, f"![{sample.name}]({data_uri(sample.thumbnail)})") for sample in samples
-        )
+        for sample in samples:
+            shown = f"![{sample.name}]({data_uri(sample.thumbnail)})"
+            groups[sample.truth != BELONGS][sample.address] = shown
     title = "Something else" if dataset else "Pictures to try"
     return Gallery(*groups, next(iter({**groups[1], **groups[0]}), ""), title)
 
 
-def _variety(name: str, is_id: bool) -> list[int]:
-    """Different classes first, so that a handful shows the variety of the set."""
+def _variety(name: str, dataset: str) -> list[int]:
+    """Different classes first, so that a handful shows the variety of the set; where one class of it belongs, that one, and
+    one picture of each other class."""
     y = load_images(f"{name}-sample").y
     order = np.argsort([np.count_nonzero(y[:i] == label) for i, label in enumerate(y)], kind="stable")
-    return [int(i) for i in order[: PICTURES_ID if is_id else PICTURES_OOD]]
+    own, only = dataset_and_class(dataset)
+    if name != own:
+        return [int(i) for i in order[:PICTURES_OOD]]
+    if only is None:
+        return [int(i) for i in order[:PICTURES_ID]]
+    one_of_each = order[: len(np.unique(y))]
+    return [
+        *(int(i) for i in np.flatnonzero(y == only)[:PICTURES_ID]),
+        *(int(i) for i in one_of_each if y[i] != only),
+    ]
 
 
 @st.cache_resource(show_spinner=False, max_entries=512)
 def bundled(name: str, index: int, dataset: str) -> Sample:
     """One bundled picture, for a detector of a dataset; its address is the set's name and its place in it."""
     images = load_images(f"{name}-sample")
-    truth = ("in-distribution" if name == dataset else "something else") if dataset else ""
+    own, only = dataset_and_class(dataset)
+    belongs = name == own and only in (None, images.y[index])
+    truth = (BELONGS if belongs else "something else") if dataset else ""
     title = f"{SETS[name][images.y[index]]} (no. {index})"
     pixels = images.x[index]
     return decoded_sample(PICTURES, title, png(pixels), pixels, address=f"{name}-sample-{index}", truth=truth)
