@@ -22,6 +22,7 @@ from idecode_core.cli.evaluate import evaluate
 from idecode_core.cli.export import export
 from idecode_core.cli.inputs import complain
 from idecode_core.cli.merge import merge
+from idecode_core.cli.one_class import one_class
 from idecode_core.cli.pull import pull
 from idecode_core.cli.reproduce import reproduce
 from idecode_core.cli.rivals import rival, score_rivals
@@ -66,6 +67,7 @@ app.command()(score_rivals)
 app.command()(rival)
 app.command()(attack_sets)
 app.command()(score_attacks)
+app.command()(one_class)
 app.command()(reproduce)
 app.command()(pull)
 app.command()(serve)

@@ -11,6 +11,7 @@ from idecode_core.experiments.false_detections import false_detections
 from idecode_core.experiments.familiarity import familiarity
 from idecode_core.experiments.leaderboard import leaderboard
 from idecode_core.experiments.merged import merged
+from idecode_core.experiments.one_class import one_class
 from idecode_core.experiments.results import Section, write_section
 from idecode_core.experiments.rivals import rivals
 from idecode_core.experiments.softmax import sbp
@@ -27,6 +28,7 @@ EXPERIMENTS: dict[str, Callable[[Path], Section]] = {
     "sbp": sbp,
     "rivals": rivals,
     "leaderboard": leaderboard,
+    "one-class": one_class,
     "svhn": svhn,
     "fashion": fashion,
     "audio": audio,
@@ -37,6 +39,7 @@ NEEDS = {
     "familiarity": ("cifar10-rotations/plain",),
     "sbp": ("cifar10-invariance",),
     "rivals": ("cifar10-*", "rivals"),
+    "one-class": ("one-class",),
     "svhn": (),
     "fashion": ("fashion-rotations",),
     "audio": ("esc50-*",),

@@ -17,6 +17,7 @@ ORDER = (
     "sbp",
     "rivals",
     "leaderboard",
+    "one-class",
     "svhn",
     "fashion",
     "audio",
@@ -37,10 +38,10 @@ ResNet-34 for 2,600 epochs. Tiny-ImageNet stands for its ImageNet, Places (MiniP
 "LSUN proxy" (Places images of nine of LSUN's ten scenes) for its LSUN; iSUN is not in the paper. The paper's Places365
 numbers for projective transforms (99.98) come from images that were warped at 256 px and resized afterwards, so they
 show a difference in preprocessing; ours are resized first. The test points are a random part of each set, chosen by a
-fixed seed (CIFAR-10: of the first half of its test split). `cifar10-rotations` and `cifar10-merged` use base NCMs of ours (the section on familiarity compares them
-with the paper's), chosen on development data that hold other points of the same OOD sets. The rotations of both are the
-paper's, sampled bicubically (docs/rotations.md). Models were trained on two CPU cores that other work shared, so training
-times are upper bounds."""
+fixed seed (CIFAR-10: of the first half of its test split). `cifar10-rotations` and `cifar10-merged` use base NCMs of ours
+(the section on familiarity compares them with the paper's), chosen on development data that hold other points of the same
+OOD sets. The rotations of both are the paper's, sampled bicubically (docs/rotations.md). Models were trained on two CPU cores
+that other work shared, so training times are upper bounds."""
 
 
 @dataclass(frozen=True)
