@@ -145,12 +145,17 @@ def find(root: Path, names: Mapping[int, str]) -> list[Found]:
     return found
 
 
+def in_percent(metric: Metric) -> str:
+    """With its spread where there are several runs."""
+    return percent(metric) if len(metric.values) > 1 else f"{100 * metric.mean:.1f}"
+
+
 def idecode_table(found: list[Found]) -> str:
     rows, columns = [], list[list[float]]()
     for one in found:
         metrics = [over_runs(one.one, n) for n in (1, N, 20)] + [over_runs(one.averaged, n) for n in (1, N)]
         columns.append([metric.mean for metric in metrics])
-        rows.append([one.kind, *map(percent, metrics), one.paper("ICAD"), one.paper("iDECODe n=5")])
+        rows.append([one.kind, *map(in_percent, metrics), one.paper("ICAD"), one.paper("iDECODe n=5")])
     means = [f"**{100 * mean:.1f}**" for mean in np.mean(columns, axis=0)]
     theirs = [
         f"{np.mean([float(one.paper(method)) for one in found]):.1f}" for method in ("ICAD", "iDECODe n=5")
@@ -231,6 +236,8 @@ def verdict(found: list[Found], by_set: Mapping[str, Mapping[str, float]]) -> st
         f"**With the same network and the same steps these beat iDECODe (n=5):** {', '.join(better)}."
         if better
         else "No rival that was run beats iDECODe (n=5) with the same network and the same steps."
+        if by_set
+        else "No rival was run."
     )
     five, single = ([over_runs(one.one, n).mean for one in found] for n in (N, 1))
     above, mean = sum(a > b for a, b in zip(five, single, strict=True)), 100 * float(np.mean(five))
