@@ -135,6 +135,16 @@ def test_a_folder_stands_for_the_images_in_it(run, files, tmp_path):
     assert "empty: expected files of type .png" in err
 
 
+def test_a_glob_that_no_shell_has_expanded_stands_for_what_it_matches(run, files, tmp_path):
+    files["sneaker2.png"].rename(tmp_path / "sneaker[2].png")
+    _, out, _ = run("detect", "sneaker[2].png", "sneaker?.png", "--json")
+    found = [json.loads(line)["file"] for line in out.splitlines()]
+    assert found == ["sneaker[2].png", "sneaker0.png", "sneaker1.png"]
+    status, out, err = run("detect", "boots*.png", "--json")
+    assert (status, out) == (2, "")
+    assert "boots*.png: no file matches this pattern" in err
+
+
 def test_an_epsilon_that_can_flag_nothing_is_told_once(run, files):
     status, out, err = run("detect", "street.jpg", "--epsilon", 1e-6)
     assert status == 0

@@ -23,12 +23,12 @@ from idecode_core.cli.inputs import (
     Json,
     Seed,
     complain,
-    files_in,
     open_detector,
     progress_bar,
     reader,
 )
 from idecode_core.errors import IdecodeError, InputError, NothingFlaggedWarning
+from idecode_core.files.find import expanded
 from idecode_core.files.names import printable
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ FILES_PER_BATCH = 32
 
 
 def detect(
-    files: Annotated[list[Path], typer.Argument(help="Files, or folders of files.", show_default=False)],
+    files: Annotated[
+        list[Path], typer.Argument(help="Files, folders of files, or globs.", show_default=False)
+    ],
     detector: DetectorName = DEFAULT_DETECTOR,
     n: Draws = None,
     epsilon: Epsilon = 0.05,
@@ -130,12 +132,13 @@ def _bar(total: int) -> AbstractContextManager[Callable[[int], None]]:
 
 
 def _expand(files: list[Path], extensions: tuple[str, ...]) -> tuple[list[Path], list[str]]:
-    """Files as given, folders as the files in them; and what is wrong with a folder."""
+    """Files as given, folders and globs as the files in them; and what is wrong with one. A shell expands most globs by
+    itself, but not quoted ones, and not on every system."""
     paths: list[Path] = []
     problems: list[str] = []
     for path in files:
         try:
-            paths.extend(files_in(path, extensions) if path.is_dir() else [path])
+            paths.extend(expanded(path, extensions))
         except IdecodeError as error:
             problems.append(str(error))
     return paths, problems

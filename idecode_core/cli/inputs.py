@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from idecode_core.errors import DataError, InputError
+from idecode_core.files.find import expanded
 from idecode_core.files.names import printable
 
 if TYPE_CHECKING:
@@ -60,12 +61,7 @@ def open_detector(name: str, device: str | None) -> "Detector":
 
 def files_in(folder: Path, extensions: tuple[str, ...]) -> list[Path]:
     """Files with these extensions in a folder and below it, in alphabetical order."""
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in extensions and path.is_file())
-    if not found:
-        raise InputError(
-            f"{folder}: expected files of type {', '.join(extensions)} in this folder, found none."
-        )
-    return found
+    return expanded(folder, extensions)
 
 
 def reader(modality: str) -> tuple[Callable[[Path], Any], tuple[str, ...]]:

@@ -14,11 +14,12 @@ def found_files(samples: Any, extensions: Sequence[str]) -> tuple[Any, tuple[str
     paths = samples if several else [samples]
     if not paths or not all(isinstance(path, str | Path) for path in paths):
         return samples, ()
-    found = [file for path in paths for file in _expanded(Path(path).expanduser(), extensions)]
+    found = [file for path in paths for file in expanded(Path(path).expanduser(), extensions)]
     return found, tuple(str(file) for file in found)
 
 
-def _expanded(path: Path, extensions: Sequence[str]) -> list[Path]:
+def expanded(path: Path, extensions: Sequence[str]) -> list[Path]:
+    """A folder as the files in it and below it, a glob as what it matches, in alphabetical order; a file as it is."""
     if path.is_dir():
         found = sorted(p for p in path.rglob("*") if p.suffix.lower() in extensions and p.is_file())
         if not found:
