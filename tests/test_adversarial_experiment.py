@@ -13,6 +13,7 @@ from test_experiments import tiny_scorer, write_detector
 
 from idecode_core.attacks import Victim
 from idecode_core.attacks.sets import make_attacked_set
+from idecode_core.cli.app import main
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, DataError
 from idecode_core.experiments import score_attacks as scoring
@@ -277,3 +278,25 @@ def test_every_rival_is_calibrated_on_held_out_points_and_scores_every_set(store
 def whole(x: torch.Tensor) -> np.ndarray:
     """Floats that are 8-bit values, as such: (N, h, w, 3)."""
     return (x * 255).round().byte().permute(0, 2, 3, 1).numpy()
+
+
+def test_the_command_says_where_the_scores_are_and_does_nothing_twice(
+    stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(stored))
+    monkeypatch.setattr(scoring, "fit_rival", None)  # nothing is missing, so nothing is fitted
+    before = scores_path(stored, VICTIM, VICTIM).read_bytes()
+    arguments = [
+        "score-attacks",
+        "--attacked",
+        stored / "attacked",
+        "--points",
+        14,
+        "--data-root",
+        stored / "data",
+    ]
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    assert ended.value.code == 0
+    assert f"scores of attacks on {VICTIM} are stored" in capsys.readouterr().out
+    assert scores_path(stored, VICTIM, VICTIM).read_bytes() == before

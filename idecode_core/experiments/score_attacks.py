@@ -49,7 +49,7 @@ from idecode_core.models import Equivariant
 from idecode_core.ncm import BASE_NCMS
 from idecode_core.scorer import SCORERS, Scorer, Vectors
 
-POINTS = 100
+POINTS = 64
 """Attacked pictures per victim that are scored; about a second of one core each, for all detectors."""
 TRAINING, SHOWN, HELD_OUT = 3000, 300, 500
 """Of a victim's training side: pictures for banks and means, pictures that are attacked for the regressions, calibration points."""
