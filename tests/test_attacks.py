@@ -290,8 +290,8 @@ def test_the_attack_on_the_detector_fools_the_victim_and_lowers_the_expected_sco
     }
     hit = both.success & alone.success
     assert scores["both"][hit].mean() < scores["alone"][hit].mean()
-    again = attack_detector(victim, detector, x, y, n=2, steps=15, strength=0.1, seed=1)
-    assert torch.equal(again.attacked, both.attacked), "same seed, same result"
+    some = attack_detector(victim, detector, x[5:], y[5:], n=2, steps=15, strength=0.1, seed=1)
+    assert torch.allclose(some.attacked, both.attacked[5:], atol=1e-5), "same seed, same picture, same result"
 
 
 def test_a_base_score_is_what_the_scorer_says_for_the_same_draws() -> None:

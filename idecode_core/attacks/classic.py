@@ -34,7 +34,7 @@ def attack(
     kind.check(strength)
     chosen = strength
 
-    def piece(x: Tensor, y: Tensor, number: int, report: Progress) -> Tensor:
+    def piece(x: Tensor, y: Tensor, report: Progress) -> Tensor:
         return _run(victim, x, y, name, chosen, report)
 
     return run_attack(victim, x, y, name, strength, piece, progress)

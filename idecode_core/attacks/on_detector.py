@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -20,6 +21,7 @@ from idecode_core.attacks.kinds import get_attack
 from idecode_core.attacks.run import Progress, run_attack
 from idecode_core.attacks.victim import Victim
 from idecode_core.detector import Detector
+from idecode_core.draws import content_key
 from idecode_core.errors import SettingError
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.merged import MergedScorer
@@ -58,9 +60,8 @@ def attack_detector(
     members = differentiable(scorer, victim.size)
     within = strength
 
-    def piece(x: Tensor, y: Tensor, number: int, report: Progress) -> Tensor:
-        generator = np.random.default_rng((seed, number))
-        return _descend(victim, members, x, y, n, steps, within, generator=generator, report=report)
+    def piece(x: Tensor, y: Tensor, report: Progress) -> Tensor:
+        return _descend(victim, members, x, y, n, step_keys(x, seed, steps + 1), within, report)
 
     return run_attack(victim, x, y, NAME, strength, piece, progress)
 
@@ -113,32 +114,39 @@ def base_score(scorer: ImageScorer, x: Tensor, keys: Any, n: int) -> Tensor:
     return scorer.predict(x, drawn).scores(scorer.base_ncm).mean(dim=1)
 
 
+def step_keys(x: Tensor, seed: int, steps: int) -> NDArray[np.uint64]:
+    """Keys of fresh draws for each step of each picture, which depend on its content and the seed alone: (steps, batch, 2)."""
+    generators = (np.random.Generator(np.random.Philox(key=content_key(one.numpy(), seed))) for one in x)
+    keys = [generator.integers(0, 2**64, size=(steps, 2), dtype=np.uint64) for generator in generators]
+    return np.stack(keys, axis=1)
+
+
 def _descend(
     victim: Victim,
     members: Members,
     x: Tensor,
     y: Tensor,
     n: int,
-    steps: int,
+    keys: NDArray[np.uint64],
     strength: float,
-    *,
-    generator: np.random.Generator,
     report: Progress,
 ) -> Tensor:
-    """The attacked pictures of one piece; those that never fooled the victim as the last step left them."""
+    """The attacked pictures of one piece; those that never fooled the victim as the last step left them.
+
+    keys: (steps + 1, batch, 2). The last look only measures where the last step has led.
+    """
     x, y = x.to(victim.device), y.to(victim.device)
     now, kept = x.clone(), x.clone()
     lowest = torch.full((len(x),), torch.inf, device=x.device)
-    rate = RATE * strength / steps
-    for step in range(steps + 1):
-        report(step / (steps + 1))
+    rate = RATE * strength / (len(keys) - 1)
+    for step, own in enumerate(keys):
+        report(step / len(keys))
         now.requires_grad_(True)
         logits = victim.logits(now)
         others = logits.scatter(1, y[:, None], -torch.inf).amax(1)
         margin = others - logits.gather(1, y[:, None])[:, 0]  # above 0: fooled
         away = torch.autograd.grad(cross_entropy(logits, y, reduction="sum"), now)[0]
-        keys = generator.integers(0, 2**64, size=(len(x), 2), dtype=np.uint64)
-        score = torch.stack([scale * base_score(member, now, keys, n) for member, scale in members]).sum(0)
+        score = torch.stack([scale * base_score(member, now, own, n) for member, scale in members]).sum(0)
         down = torch.autograd.grad(score.sum(), now)[0]
         with torch.no_grad():
             better = (margin > 0) & (score < lowest)

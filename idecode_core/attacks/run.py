@@ -12,8 +12,8 @@ from idecode_core.attacks.victim import Victim
 PICTURES_TOGETHER = 64
 Progress = Callable[[float], None]
 """Called often with the share that is done, from 0 to 1; whatever it raises ends the attack."""
-Piece = Callable[[Tensor, Tensor, int, Progress], Tensor]
-"""Pictures (piece, 3, h, w), their classes, the piece's number and where to report -> attacked pictures."""
+Piece = Callable[[Tensor, Tensor, Progress], Tensor]
+"""Pictures (piece, 3, h, w), their classes and where to report -> attacked pictures."""
 
 
 def run_attack(
@@ -31,7 +31,7 @@ def run_attack(
         def inside(share: float, number: int = number) -> None:
             report((number + share) / len(pieces))
 
-        attacked[chosen] = piece(x[chosen], y[chosen], number, inside)
+        attacked[chosen] = piece(x[chosen], y[chosen], inside)
     report(1.0)
     return Attacked(
         name, strength, victim.name, victim.classes, x, attacked, y, before, victim.says(attacked)

@@ -7,6 +7,7 @@ float32, the victim's logits before and after. Every set of a victim begins with
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ SEED = 0  # of the choice of pictures
 PIECE = 64  # pictures that are attacked between two writes
 ARRAYS = ("indices", "attacked", "before", "after", "strength")
 Indices = NDArray[np.int64]
+Arrays = dict[str, NDArray[Any]]
 Report = Callable[[int], None]
 """Called with the number of pictures that are attacked and stored."""
 
@@ -87,9 +89,7 @@ def make_attacked_set(
         part = chosen[start : start + PIECE]
         x, y = to_tensor(images.x[part]), torch.from_numpy(images.y[part])
         if detector is not None:
-            made = attack_detector(
-                victim, detector, x, y, n=1, seed=start
-            )  # fresh draws at every step are many draws
+            made = attack_detector(victim, detector, x, y, n=1)  # one draw per step are many in all
         else:
             made = attack(victim, x, y, kind.name)
         new = {
@@ -113,7 +113,7 @@ def read_attacked_set(
     return _as_set(_read(set_path(victim, name, root)), name.partition("@")[0], victim, classes, images)
 
 
-def _read(path: Path) -> dict[str, NDArray[np.generic]]:
+def _read(path: Path) -> Arrays:
     return read_arrays(
         path,
         ARRAYS,
@@ -124,9 +124,9 @@ def _read(path: Path) -> dict[str, NDArray[np.generic]]:
     )
 
 
-def _stored(path: Path, victim: Victim, images: ImageSet, chosen: Indices) -> dict[str, NDArray[np.generic]]:
+def _stored(path: Path, victim: Victim, images: ImageSet, chosen: Indices) -> Arrays:
     """What is there of this victim, else nothing: a victim that was trained again says something else."""
-    empty = {
+    empty: Arrays = {
         "indices": np.empty(0, np.int64),
         "attacked": np.empty((0, 3, victim.size, victim.size), np.float32),
         "before": np.empty((0, len(victim.classes)), np.float32),
@@ -147,7 +147,7 @@ def _stored(path: Path, victim: Victim, images: ImageSet, chosen: Indices) -> di
 
 
 def _as_set(
-    arrays: dict[str, NDArray[np.generic]], name: str, victim: str, classes: tuple[str, ...], images: ImageSet
+    arrays: Arrays, name: str, victim: str, classes: tuple[str, ...], images: ImageSet
 ) -> AttackedSet:
     indices = arrays["indices"].astype(np.int64)
     attacked, before, after = (torch.from_numpy(arrays[key]) for key in ("attacked", "before", "after"))

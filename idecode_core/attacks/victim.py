@@ -1,5 +1,6 @@
 """Victims: classifiers that attacks are run against. A detector whose network names classes brings one along."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,12 +101,13 @@ class Victim:
 
 
 def victims(root: Path | str | None = None) -> list[str]:
-    """The detectors here whose networks name the classes of pictures."""
-    return [
-        found.name
-        for found in list_detectors(root)
-        if found.scorer["kind"] == "image" and found.scorer["classes"]
-    ]
+    """The detectors here whose networks name the classes of pictures, and answer with nothing else."""
+    return [found.name for found in list_detectors(root) if _names_classes(found.scorer)]
+
+
+def _names_classes(settings: Mapping[str, Any]) -> bool:
+    classes = len(settings.get("classes", ()))
+    return settings["kind"] == ImageScorer.kind and bool(0 < classes == settings["model"]["outputs"])
 
 
 def load_victim(name: str, device: str | torch.device | None = None) -> Victim:
