@@ -24,11 +24,11 @@ def worst(lab: Lab) -> None:
         st.caption("That is the attack above.")
         return
     job = on_detector(lab, settings)
-    if reason := refusal(job):
-        st.info(escape(reason))
-        return
     attacked = found(job)
     if attacked is None:
+        if reason := refusal(job):
+            st.info(escape(reason))
+            return
         if not is_wanted(job):
             st.button(
                 "Attack the detector too",
