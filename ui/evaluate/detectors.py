@@ -24,9 +24,9 @@ def choose(settings: Settings) -> list[str]:
 
     configs = get_configs()
     others = [name for name in in_order(configs) if name != settings.detector]
-    others += [name for name in rival_names() if name not in configs]
     dataset = configs[settings.detector].dataset
     alike = [name for name in others if dataset and configs[name].dataset == dataset]
+    others += [name for name in rival_names() if name not in configs]
     if st.session_state.get("ev_detectors_beside", settings.detector) != settings.detector:
         st.session_state[KEY] = alike  # another detector in the sidebar: begin again
     st.session_state["ev_detectors_beside"] = settings.detector
