@@ -4,12 +4,14 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 from small import random_images
+from streamlit.testing.v1 import AppTest
 from test_cli import run  # noqa: F401  a fixture
 from test_experiments import OOD_SETS, root, tiny_scorer  # noqa: F401  a fixture
 
@@ -18,10 +20,12 @@ from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, SettingError
 from idecode_core.evaluation import rival_scores
 from idecode_core.evaluation.contenders import contenders, learned_from_labels
+from idecode_core.evaluation.detectors import detector_on_set
 from idecode_core.evaluation.rivals import (
     About,
     Cost,
     open_rival,
+    open_scores,
     read_costs,
     rival_path,
     write_cost,
@@ -36,6 +40,7 @@ from idecode_core.files import write_json, write_npz
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.settings import read_settings
 from idecode_core.folder.training_record import TrainingRecord, split_indices
+from idecode_core.report.evaluations_of_detectors import detectors_notebook
 from idecode_core.transforms import Projective, Rotations, SmallAffine
 
 NETWORK = "cifar10-invariance"
@@ -114,6 +119,29 @@ def test_the_numbers_of_a_rival_are_those_of_scikit_learn(with_rivals) -> None:
     flagged = np.mean([(1 + (scores["calibration"] >= s).sum()) / 1601 < 0.05 for s in known])
     assert third.false_detections(0.05).rate == pytest.approx(flagged)
     assert "| THIRD (invariance) | yes | 2 + 1 back | 3.7 |" in body
+
+
+def test_evaluate_lays_a_rival_over_a_detector_in_one_figure_and_one_table(with_rivals, monkeypatch) -> None:
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(with_rivals))
+    app = AppTest.from_file(str(Path(__file__).parent.parent / "pages" / "evaluate.py"), default_timeout=240)
+    for key, value in {"detector": "cifar10-rotations", "ev_view": "Detectors", "ev_set": "SVHN"}.items():
+        app.query_params[key] = value
+    app.run()
+    assert {"sees", "guesses"} <= set(app.multiselect(key="ev_detectors").options)
+    app.multiselect(key="ev_detectors").set_value(["sees", "cifar10-merged"]).run()
+    assert not app.exception
+    lines = app.dataframe[-1].value.set_index("Detector")
+    assert set(lines.index) == {"cifar10-rotations", "cifar10-merged", "SEES (invariance)"}
+    assert lines.loc["SEES (invariance)", ["n", "AUROC", "FPR at 95% TPR"]].tolist() == ["1", "100.0", "0.0"]
+    [row] = [
+        detector_on_set(o.title, o.calibration, o.id_set, o.ood_sets[0], 1, 0.05)
+        for o in [open_scores("sees")]
+    ]
+    space: dict[str, Any] = {}
+    for cell in json.loads(detectors_notebook([row], {"sees": 1}, "svhn-test", "sum"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), space)
+    assert space["rows"][0].interval == row.interval
 
 
 def test_costs_belong_to_the_scorer_that_was_measured(root) -> None:
