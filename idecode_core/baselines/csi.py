@@ -75,21 +75,13 @@ class CSI(OneClass):
         return EMBEDDED + views
 
     @classmethod
-    def step(
-        cls,
-        network: Equivariant,
-        draw: Draw,
-        generator: torch.Generator,
-        *,
-        views: Tensor,
-        learned: dict[str, Tensor],
-        batch: int,
-    ) -> Tensor:
+    def shown(
+        cls, draw: Draw, generator: torch.Generator, views: Tensor, batch: int
+    ) -> tuple[Tensor, Tensor]:
         """Two sights of each picture, each in all four turns."""
         x = draw(max(2, batch // (2 * len(views))))
         sights = torch.cat([sight(x, generator), sight(x, generator)])
-        gx = warp(sights, views.expand(len(sights), -1, -1, -1))
-        return cls.loss(network, gx, torch.arange(len(views)), learned)
+        return warp(sights, views.expand(len(sights), -1, -1, -1)), torch.arange(len(views))
 
     @classmethod
     def loss(cls, network: Equivariant, gx: Tensor, which: Tensor, learned: dict[str, Tensor]) -> Tensor:

@@ -108,11 +108,18 @@ class OneClass(OnNetwork, ABC):
         learned: dict[str, Tensor],
         batch: int,
     ) -> Tensor:
-        """The loss of one step: a few of the views, and as many pictures as make up a batch in each of them."""
+        """The loss of one step."""
+        gx, which = cls.shown(draw, generator, views, batch)
+        return cls.loss(network, gx, which, learned)
+
+    @classmethod
+    def shown(
+        cls, draw: Draw, generator: torch.Generator, views: Tensor, batch: int
+    ) -> tuple[Tensor, Tensor]:
+        """A few of the views, and as many pictures as make up a batch in each of them: what `loss` takes."""
         which = torch.randperm(len(views), generator=generator)[:VIEWS_PER_STEP]
         x = draw(max(1, batch // len(which)))
-        gx = warp(x, moved(len(x), x.shape[-1], cls.mirrored, generator) @ views[which])
-        return cls.loss(network, gx, which, learned)
+        return warp(x, moved(len(x), x.shape[-1], cls.mirrored, generator) @ views[which]), which
 
     def strangeness(self, x: Tensor) -> Tensor:
         z = encode_views(self.model, x, self.views)

@@ -21,30 +21,12 @@ from idecode_core.evaluation.rates import RateInBand
 from idecode_core.experiments.results import Section
 from idecode_core.files.read import read_arrays
 from idecode_core.report.tables import percent, table
+from idecode_core.training.recipes import CIFAR10_KINDS, CIFAR100_KINDS
 
 FOLDER = "one-class"
 PARTS = ("calibration", "known", "strange")
-CIFAR10 = tuple(
-    f"cifar10-{kind}"
-    for kind in (
-        "airplanes",
-        "cars",
-        "birds",
-        "cats",
-        "deer",
-        "dogs",
-        "frogs",
-        "horses",
-        "ships",
-        "trucks",
-    )
-)
-CIFAR100 = {
-    9: "cifar100-buildings",
-    10: "cifar100-landscapes",
-    13: "cifar100-invertebrates",
-    17: "cifar100-trees",
-}
+CIFAR10 = tuple(f"cifar10-{kind}" for kind in CIFAR10_KINDS)
+CIFAR100 = {number: f"cifar100-{kind}" for number, kind in CIFAR100_KINDS.items()}
 IDECODE = "idecode"
 RIVALS = {
     "oc_svm": "OC-SVM",

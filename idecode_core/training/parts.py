@@ -29,6 +29,7 @@ from idecode_core.image.sets import ImageSet, load_images
 from idecode_core.training.recipe import Pictures, Recipe, Sounds
 
 CALIBRATION_POINTS = 5000
+FEWEST_PICTURES = 20
 ESC50_TRAINING_FOLDS, ESC50_CALIBRATION_FOLDS, ESC50_TEST_FOLDS = (1, 2), (3,), (4,)
 DIGITS_TRAINING, DIGITS_CALIBRATION, DIGITS_TEST = (0,), (1,), (2,)
 FSD_FOLDER = "FSDnoisy18k"
@@ -81,6 +82,12 @@ def load_parts(recipe: Recipe[Any], root: Root = None) -> Parts[Any]:
 def image_parts(recipe: Recipe[Pictures], images: ImageSet, root: Root = None) -> Parts[ImageSet]:
     """A random split of the images. The test set is loaded where M is a classifier and it is available."""
     images = images.only(recipe.shows.classes) if recipe.shows.classes else images
+    if len(images) < FEWEST_PICTURES:
+        raise DataError(
+            f"{recipe.name} has {len(images)} pictures to learn from: expected at least {FEWEST_PICTURES}, so that some "
+            f"train, some choose the epoch and some calibrate. Check that {recipe.dataset} has the classes "
+            f"{recipe.shows.classes or 'that are expected'}."
+        )
     test = None
     if recipe.learns_labels:
         with suppress(DataError):  # the record then has no test accuracy
