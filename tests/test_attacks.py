@@ -1,6 +1,8 @@
 """Attacks: against closed forms on a linear victim, where the border is straight; what does not fit is said in words."""
 
+import csv
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,15 +10,19 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from small import SIZE, random_images, small_model, small_scorer
 from torch import Tensor, nn
+from typer.testing import CliRunner
 
 from idecode_core.attacks import ATTACKS, Attacked, Victim, attack, attack_detector, load_victim, victims
 from idecode_core.attacks.gallery import PLACES, from_gallery, gallery_pictures
 from idecode_core.attacks.on_detector import base_score
 from idecode_core.attacks.sets import make_attacked_set, named_right, read_attacked_set, set_path
+from idecode_core.cli.app import app
 from idecode_core.detector import Detector
 from idecode_core.errors import IdecodeError, InputError, SettingError
+from idecode_core.folder.detector import save_detector
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import ImageSet
@@ -380,3 +386,30 @@ def test_the_gallery_fools_the_victims_that_come_with_the_project_and_knows_noth
     assert all(one is not None and 0 < one.l2[0] < 1 for one in found)
     assert from_gallery(victim, clean[:1], int(labels[0]), "cw", 2.0) is None
     assert from_gallery(victim, clean[:1].flip(3), int(labels[0]), "cw", 1.0) is None
+
+
+def test_the_command_writes_floats_and_a_table(tmp_path: Path) -> None:
+    for i, picture in enumerate(random_images(3, 24)):
+        Image.fromarray(picture).save(tmp_path / f"{i}, really.png")
+    save_detector(Detector.calibrate("small", classifier(), random_images(10), n_max=2), tmp_path / "victim")
+    wish = [
+        "attack",
+        str(tmp_path),
+        "--victim",
+        str(tmp_path / "victim"),
+        "--strength",
+        "0.3",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    done = CliRunner().invoke(app, wish)
+    assert done.exit_code == 0, done.output
+    with np.load(tmp_path / "out" / "attacked.npz") as stored:
+        assert stored["attacked"].shape == (3, 3, SIZE, SIZE)
+        assert stored["attacked"].dtype == np.float32
+        assert np.abs(stored["attacked"] - stored["clean"]).max() == pytest.approx(0.3, abs=1e-5)
+    with (tmp_path / "out" / "attacked.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [Path(row["file"]).name for row in rows] == ["0, really.png", "1, really.png", "2, really.png"]
+    assert all((row["before"] != row["after"]) == (row["fooled"] == "True") for row in rows)
+    assert isinstance(CliRunner().invoke(app, wish).exception, SettingError), "the folder is there already"

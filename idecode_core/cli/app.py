@@ -14,6 +14,7 @@ import typer
 from idecode_core import __version__
 from idecode_core.cli import data
 from idecode_core.cli.app_command import app as start_app
+from idecode_core.cli.attack import attack
 from idecode_core.cli.attack_sets import attack_sets
 from idecode_core.cli.calibrate import calibrate
 from idecode_core.cli.certify import certify
@@ -65,6 +66,7 @@ app.command()(merge)
 app.command()(score_sets)
 app.command()(score_rivals)
 app.command()(rival)
+app.command()(attack)
 app.command()(attack_sets)
 app.command()(score_attacks)
 app.command()(one_class)
