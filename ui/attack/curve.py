@@ -31,7 +31,7 @@ def curve(lab: Lab) -> None:
         key="curve_chart",
         alt=f"p-values at {len(jobs)} strengths",
     )
-    st.caption(LOOK_FOR)
+    st.caption(f"Strength is {lab.wish.kind.strength_means}. {LOOK_FOR}")
 
 
 def offer(lab: Lab, jobs: list[Job], missing: int) -> None:
@@ -54,5 +54,5 @@ def curve_figure(lab: Lab, scored: tuple[Scored, ...], settings: Settings) -> ob
         np.array([bool(one.attacked.success[0]) for one in scored]),
         settings.epsilon,
         lab.wish.strength,
-        f"Strength of {kind.title}: {kind.strength_means}, {kind.unit.strip('()')}",
+        f"Strength of {kind.title}, {'as a share ' if kind.unit.startswith('of ') else ''}{kind.unit.strip('()')}",
     )

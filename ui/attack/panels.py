@@ -112,19 +112,19 @@ def pictures(lab: Lab, outcome: Outcome) -> None:
         size = f"largest change of a pixel value {linf:.3g} ({255 * linf:.3g} of 255 steps), length (L2) {l2:.3g}"
         shown += [
             ("attacked", as_pixels(after), f"**Attacked:** {said_of(outcome.after, outcome.attacked)}"),
-            ("difference", change, f"**Difference x {factor}**, grey is none: {size}"),
+            ("difference", change, f"**Difference x {factor}**  \n:small[grey is none: {size}]"),
         ]
     with st.container(horizontal=True, key="attacked"):
         for name, pixels, caption in shown:
             with st.container(width=SIDE, gap="xxsmall"):
                 st.image(png(pixels), width=SIDE, alt=f"{lab.target.sample.name}, {name}")
-                st.caption(caption)
+                st.markdown(caption)
 
 
 def said_of(answer: Answer, found: Verdict) -> str:
     """What the victim says, and below it what the detector says."""
     colour = "orange" if found.is_ood else "blue"
-    return f"{escape(str(answer))}  \np = {found.p_value:.3g}, :{colour}[{found.answer}]"
+    return f"{escape(str(answer))}  \n**p = {found.p_value:.3g}**, :{colour}[{found.answer}]"
 
 
 @panel("attack_charts")
