@@ -31,7 +31,7 @@ bench: $(READY_DEV) chromium  ## speed and memory ratios, each measured in one r
 	$(PYTHON) -m benchmarks.scale
 	$(PYTHON) -m benchmarks.serve
 
-trial: $(READY_DEV) chromium  ## tries to break it: bad files, kills, full disk, many visitors; half an hour
+trial: $(READY_DEV) chromium  ## tries to break it: bad files, kills, full disk, many visitors; half an hour when idle
 	@$(PYTHON) -m pip install --quiet --only-binary :all: pip-audit==2.10.1 "atheris>=3,<4" || \
 	  echo "pip-audit or atheris does not install here; the trial says so and goes on without."
 	OMP_NUM_THREADS=1 $(PYTHON) -m trial --write docs/reliability.md

@@ -230,6 +230,33 @@ def test_where_nobody_watches_a_line_now_and_then_says_how_long_it_takes(monkeyp
     assert re.search(rf"{2 * PART} of {FILES + 1} files, [\d,]+ per second, \d+ min left", err)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--workers", "2"), "Ray did not start on this machine (The current node timed out). Try again"),
+        (
+            ("--address", "10.0.0.1:6379"),
+            "No Ray cluster answers at 10.0.0.1:6379 (The current node timed out).",
+        ),
+    ],
+)
+def test_a_ray_that_does_not_start_is_one_sentence_and_one_process_goes_on(
+    monkeypatch, command, tmp_path, options, words
+):
+    """On a machine that is too busy it gives up after a while, with an error of no class of its own."""
+
+    def give_up(**_):
+        raise Exception("The current node timed out\nand many lines more")
+
+    monkeypatch.setattr("ray.init", give_up)
+    status, _, err = command(*arguments(tmp_path / "out", *options))
+    assert (status, "Traceback" in err) == (2, False)
+    assert words in err
+    assert "many lines more" not in err
+    status, out, _ = command(*arguments(tmp_path / "out", "--workers", 1))
+    assert (status, "24 files" in out) == (0, True)
+
+
 def test_few_files_do_not_wait_for_ray(monkeypatch, command, tmp_path):
     monkeypatch.setattr(
         "idecode_core.scale.cluster.score_on_ray", lambda *a, **k: pytest.fail("Ray was started")

@@ -88,7 +88,9 @@ def main() -> int:
 
 
 def machine() -> str:
-    return f"{platform.system()} with {os.cpu_count()} cores and Python {platform.python_version()}"
+    """Where it ran, and how busy that machine was: a load above the number of cores makes everything slower."""
+    load = f", load {os.getloadavg()[2]:.0f}" if hasattr(os, "getloadavg") else ""
+    return f"{platform.system()} with {os.cpu_count()} cores{load} and Python {platform.python_version()}"
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from idecode_core.errors import DeviceError
+from idecode_core.files.read import reason
 from idecode_core.scale.files import Part, read_part
 from idecode_core.scale.part import Job, Worker
 from idecode_core.scale.run import Progress
@@ -47,6 +49,30 @@ class ReadActor:
         return {"number": row["number"], "files": files, "readings": list(self.worker.read(files))}
 
 
+def start(engine: Any, workers: int | None, address: str | None) -> None:
+    """Ray on this machine, or the cluster at an address; a DeviceError when it does not answer."""
+    local = {} if address else {"num_cpus": workers or os.cpu_count(), "include_dashboard": False}
+    try:
+        engine.init(
+            address=address or "local",
+            log_to_driver=False,
+            logging_level="ERROR",
+            configure_logging=False,
+            **local,
+        )
+    except Exception as error:  # Ray has no class of its own for this
+        engine.shutdown()
+        if address:
+            raise DeviceError(
+                f"No Ray cluster answers at {address} ({reason(error)}). Check the address, or leave --address out to score "
+                "on this machine."
+            ) from error
+        raise DeviceError(
+            f"Ray did not start on this machine ({reason(error)}). Try again when less is running, or with --workers 1, in "
+            "one process; what was scored before is kept."
+        ) from error
+
+
 def score_on_ray(
     folder: Path,
     job: Job,
@@ -66,14 +92,7 @@ def score_on_ray(
         return 0
     started = not engine.is_initialized()
     if started:
-        local = {} if address else {"num_cpus": workers or os.cpu_count(), "include_dashboard": False}
-        engine.init(
-            address=address or "local",
-            log_to_driver=False,
-            logging_level="ERROR",
-            configure_logging=False,
-            **local,
-        )
+        start(engine, workers, address)
     try:
         logging.getLogger("ray.data").setLevel(logging.ERROR)  # the command has a progress bar of its own
         engine.data.DataContext.get_current().enable_progress_bars = False
