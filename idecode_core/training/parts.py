@@ -29,7 +29,7 @@ from idecode_core.image.sets import ImageSet, load_images
 from idecode_core.training.recipe import Pictures, Recipe, Sounds
 
 CALIBRATION_POINTS = 5000
-FEWEST_PICTURES = 20
+FEWEST_PICTURES = 12  # fewer leave nothing to choose the epoch with
 ESC50_TRAINING_FOLDS, ESC50_CALIBRATION_FOLDS, ESC50_TEST_FOLDS = (1, 2), (3,), (4,)
 DIGITS_TRAINING, DIGITS_CALIBRATION, DIGITS_TEST = (0,), (1,), (2,)
 FSD_FOLDER = "FSDnoisy18k"
