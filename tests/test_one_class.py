@@ -119,6 +119,8 @@ def test_the_section_names_the_rivals_that_are_better_first_and_has_all_tables(s
         "**With the same network and the same steps these beat iDECODe (n=5):** CSI on airplanes"
     )
     assert "CSI on cars" not in first
+    assert "**Not run here**" in first
+    assert "GOAD, affine" in first
     assert "trees" in text
     assert "86.5" in text  # the paper's, for airplanes
     assert "n=5, mixed" in text
