@@ -7,7 +7,7 @@ from ui.frame.look import style
 from ui.frame.messages import guard
 from ui.frame.settings import sidebar
 
-PANELS = ("attack_verdict", "attack_charts", "attack_curve", "attack_worst")
+PANELS = ("attack_verdict", "attack_rate", "attack_charts", "attack_curve", "attack_worst")
 LIVE = dict.fromkeys(("epsilon", "n", "aggregate", "p"), PANELS)
 
 with guard():
@@ -27,6 +27,7 @@ with guard():
     from ui.attack.curve import curve
     from ui.attack.export import export
     from ui.attack.panels import STYLE, charts, sizes, verdict
+    from ui.attack.rate import rate
     from ui.attack.run import take_aim
     from ui.attack.start import start
     from ui.attack.worst import worst
@@ -35,6 +36,7 @@ with guard():
     with show:
         lab = start(take_aim(sample, wish, label), wish, settings)
         verdict(lab)
+        rate(lab)
         sizes(lab)
     charts(lab)
     if lab.is_right_before:

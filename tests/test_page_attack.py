@@ -19,7 +19,8 @@ from streamlit.testing.v1 import AppTest
 from idecode_core import Detector, load_detector
 from idecode_core.attacks import Attacked, attack, load_victim
 from idecode_core.conformal.judge import Verdict
-from idecode_core.folder.detector import save_detector
+from idecode_core.experiments.attack_scores import AttackScores, scores_path, write_attack_scores
+from idecode_core.folder.detector import save_detector, scorer_hash
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import class_names, load_images
@@ -276,6 +277,24 @@ def test_a_strength_between_the_steps_is_taken_from_the_link_as_it_is() -> None:
     at = lab(detector="cifar10-invariance", fgsm_strength="0.123")
     assert at.select_slider(key="fgsm_strength").value == 0.123
     assert f"length (L2) {expected(0.123).l2[0]:.3g}" in texts(at)
+
+
+def test_how_often_the_attack_is_noticed_comes_from_stored_scores_of_this_detector(checkpoints: Path) -> None:
+    """Eight pictures with two runs each: strangeness 9 is above all calibration scores, 0 below."""
+    detector = load_detector("cifar10-invariance")
+    attacked = np.zeros((8, 40), np.float32)
+    attacked[:2, :], attacked[2:4, 20:] = 9, 9  # a quarter in both runs, another quarter in the second
+    sets = {"fgsm": attacked, "clean": np.zeros((8, 40), np.float32)}
+    path = scores_path(checkpoints, "cifar10-invariance", "cifar10-invariance")
+    inputs = {name: np.zeros(8, "S32") for name in sets}
+    write_attack_scores(path, AttackScores(scorer_hash(detector.scorer), sets, inputs))
+    sentence = (
+        "of 8 test pictures with which FGSM at strength 0.05 fooled cifar10-invariance, 38% are flagged"
+    )
+    assert sentence in texts(lab(detector="cifar10-invariance"))
+    write_attack_scores(path, AttackScores("another", sets, inputs))
+    assert "How often" not in texts(lab(detector="cifar10-invariance"))
+    path.unlink()
 
 
 @pytest.fixture(scope="module")
