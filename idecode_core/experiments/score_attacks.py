@@ -88,9 +88,10 @@ def score_attacks(
             for path in sorted((attacked / name).glob("*.npz"))
         }
         sets = sets_to_score(found, points)
-        write_record(root, record_of(folder, victim, found, points))
+        record = record_of(folder, victim, found, points)
         score_rivals(root, folder, victim, sets, data_root, report)
         score_detectors(root, name, sets, report)
+        write_record(root, record)  # last: a victim with a record is complete, and is in the table
     return names
 
 
