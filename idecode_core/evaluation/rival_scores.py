@@ -39,7 +39,7 @@ from idecode_core.scorer import Scorer
 from idecode_core.training.parts import Parts, load_parts
 from idecode_core.training.recipes import get_recipe
 
-TIMED_PICTURES, TIMED_RUNS = 32, 3
+TIMED_PICTURES, TIMED_RUNS = 32, 2
 Say = Callable[[str], None]
 
 
