@@ -273,15 +273,24 @@ def test_the_regression_is_scikit_learns_and_tells_the_two_sides_apart() -> None
     assert 0.8 < quality <= 1.0
 
 
-def test_noise_is_as_large_as_the_attack(pairs: dict[str, torch.Tensor]) -> None:
-    middle, attacked = torch.full((5, 3, 8, 8), 0.5), torch.full((5, 3, 8, 8), 0.52)
-    noisy = noisy_copies(middle, attacked, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(
-        (noisy - middle).flatten(1).norm(dim=1), (attacked - middle).flatten(1).norm(dim=1)
-    )
-    inside = noisy_copies(**pairs, generator=torch.Generator().manual_seed(0))
+def test_noise_has_the_authors_size_and_stays_within_the_picture(pairs: dict[str, torch.Tensor]) -> None:
+    middle = torch.full((50, 3, 8, 8), 0.5)
+    noise = noisy_copies(middle, generator=torch.Generator().manual_seed(0)) - middle
+    assert stats.kstest(noise.flatten().numpy() / 0.0125, "norm").pvalue > 1e-3
+    inside = noisy_copies(pairs["clean"], generator=torch.Generator().manual_seed(0))
     assert inside.min() >= 0
     assert inside.max() <= 1
+
+
+def test_noise_that_changes_the_answer_is_not_among_what_is_passed(rivals, model, pairs, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(supervised, "NOISE", 0.3)
+    noisy = noisy_copies(pairs["clean"], generator=torch.Generator().manual_seed(0))
+    same = observe_all(model, noisy).logits.argmax(dim=1) == observe_all(model, pairs["clean"]).logits.argmax(
+        dim=1
+    )
+    passed, found = rivals[LocalDimension].both_sides(**pairs)
+    assert 0 < int(same.sum()) < len(same)
+    assert (len(passed), len(found)) == (len(same) + int(same.sum()), len(same))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if issubclass(kind, SupervisedScorer)])

@@ -1,8 +1,8 @@
 """Detectors of adversarial inputs that have seen some: a logistic regression on what the layers say (App. C.3).
 
-It is fitted on pictures of the training side, as they are, with noise as large as the attack, and attacked by FGSM; so it
-may know FGSM, and nothing else (Lee et al. 2018, section 3.2, "detection of unknown attack methods"; Ma et al. 2018). Noisy
-pictures stand on the side of the clean ones, or the detector would learn to find noise.
+It is fitted on pictures of the training side, as they are, with a little noise, and attacked by FGSM; so it may know FGSM, and
+nothing else (Lee et al. 2018, section 3.2, "detection of unknown attack methods"; Ma et al. 2018). Noisy pictures stand on the
+side of the clean ones, or the detector would learn to find noise.
 """
 
 from abc import abstractmethod
@@ -13,21 +13,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from idecode_core.baselines.layers import POINTS_PER_BATCH, LayerScorer
+from idecode_core.baselines.layers import POINTS_PER_BATCH, LayerScorer, observe_all
 from idecode_core.errors import SettingError
 
 FEWEST = 10
 """Attacked pictures that a regression needs: it is checked on five parts of them."""
 
 
-def noisy_copies(clean: Tensor, attacked: Tensor, *, generator: torch.Generator) -> Tensor:
-    """Clean pictures with Gaussian noise of the same L2 norm as the attack on each, within [0, 1]: (batch, 3, h, w)."""
-    noise = torch.randn(clean.shape, generator=generator)
-    change, length = (
-        torch.linalg.vector_norm(d, dim=(1, 2, 3), keepdim=True) for d in (attacked - clean, noise)
-    )
-    noisy: Tensor = clean + noise * (change / length)
-    return noisy.clamp(0, 1)
+NOISE = 0.25 / 4 * 0.2
+"""Standard deviation of the noise in pixel units: what Lee et al. take beside FGSM on CIFAR-10, whose pixels have a deviation of 0.2."""
+
+
+def noisy_copies(clean: Tensor, *, generator: torch.Generator) -> Tensor:
+    """Clean pictures with Gaussian noise, within [0, 1]: (batch, 3, h, w)."""
+    return (clean + NOISE * torch.randn(clean.shape, generator=generator)).clamp(0, 1)
 
 
 Regression = tuple[Tensor, ...]
@@ -63,10 +62,12 @@ class SupervisedScorer(LayerScorer):
         return replace(self, regression=tuple(value.to(self.device) for value in found))
 
     def both_sides(self, clean: Tensor, attacked: Tensor) -> tuple[Tensor, Tensor]:
-        """The numbers of what is to be passed, clean and noisy, and of what is to be found."""
+        """The numbers of what is to be passed, clean and noisy, and of what is to be found. Noise that changes the answer is left
+        out, as the authors do."""
         check_attacked(clean, attacked)
-        noisy = noisy_copies(clean, attacked, generator=torch.Generator().manual_seed(0))
-        return self.all_numbers(torch.cat([clean, noisy])), self.all_numbers(attacked)
+        noisy = noisy_copies(clean, generator=torch.Generator().manual_seed(0))
+        said, again = (observe_all(self.model, x).logits.argmax(dim=1) for x in (clean, noisy))
+        return self.all_numbers(torch.cat([clean, noisy[said == again]])), self.all_numbers(attacked)
 
 
 def regress(passed: Tensor, found: Tensor) -> tuple[float, Regression]:
