@@ -41,24 +41,15 @@ class LocalDimension(SupervisedScorer):
 
     @classmethod
     def fit(
-        cls,
-        model: Equivariant,
-        x: Tensor,
-        y: Tensor,
-        *,
-        clean: Tensor,
-        attacked: Tensor,
-        batch: int = BATCH,
-        k: int = K,
-        **parts: Any,
+        cls, model: Equivariant, x: Tensor, y: Tensor, *, clean: Tensor, attacked: Tensor, **parts: Any
     ) -> Self:
         """x (N, 3, h, w) and y (N,) are of the proper training set; `clean` and `attacked` are the regression's."""
-        chosen = torch.linspace(0, len(x) - 1, min(len(x), batch)).round().long()
+        chosen = torch.linspace(0, len(x) - 1, min(len(x), BATCH)).round().long()
         seen = observe_all(model, x[chosen])
-        check_features(seen.features, y[chosen], k)
+        check_features(seen.features, y[chosen], K)
         device = parts.get("device", torch.device("cpu"))
         banks = tuple(layer.to(device) for layer in (*seen.layers, seen.logits))
-        scorer = cls(model=model, banks=banks, k=torch.tensor([k]), **parts)
+        scorer = cls(model=model, banks=banks, k=torch.tensor([K]), **parts)
         return scorer.regressed(clean, attacked)
 
     def numbers(self, x: Tensor) -> Tensor:

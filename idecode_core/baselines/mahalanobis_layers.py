@@ -36,15 +36,7 @@ class MahalanobisLayers(SupervisedScorer):
 
     @classmethod
     def fit(
-        cls,
-        model: Equivariant,
-        x: Tensor,
-        y: Tensor,
-        *,
-        clean: Tensor,
-        attacked: Tensor,
-        steps: tuple[float, ...] = STEPS,
-        **parts: Any,
+        cls, model: Equivariant, x: Tensor, y: Tensor, *, clean: Tensor, attacked: Tensor, **parts: Any
     ) -> Self:
         """x (N, 3, h, w) and y (N,) are of the proper training set; `clean` and `attacked` are the regression's, which also
         chooses the step."""
@@ -63,7 +55,7 @@ class MahalanobisLayers(SupervisedScorer):
             step=torch.zeros(1),
             **parts,
         )
-        tried = [replace(scorer, step=torch.tensor([step])) for step in steps]
+        tried = [replace(scorer, step=torch.tensor([step])) for step in STEPS]
         few = (clean[:TRIED_ON], attacked[:TRIED_ON])
         qualities = [regress(*one.both_sides(*few))[0] for one in tried]
         return tried[qualities.index(max(qualities))].regressed(clean, attacked)

@@ -57,12 +57,12 @@ class Odds(LayerScorer):
     std: Tensor  # (classes, kinds, classes)
 
     @classmethod
-    def fit(cls, model: Equivariant, x: Tensor, y: Tensor, *, samples: int = SAMPLES, **parts: Any) -> Self:
+    def fit(cls, model: Equivariant, x: Tensor, y: Tensor, **parts: Any) -> Self:
         """x (N, 3, h, w) and y (N,) are of the training side; of y only the number of classes is used."""
         check_features(x.flatten(1), y, 3)
         x = x[:MOST]
         device = parts.get("device", torch.device("cpu"))
-        noise = noises(samples, tuple(x.shape[1:]), generator=torch.Generator().manual_seed(0))
+        noise = noises(SAMPLES, tuple(x.shape[1:]), generator=torch.Generator().manual_seed(0))
         classes = model.config.outputs
         blank = torch.zeros(classes, len(noise), classes, device=device)
         scorer = cls(model=model, noise=noise.to(device), mean=blank, std=torch.ones_like(blank), **parts)
