@@ -11,7 +11,9 @@ P_VALUE = re.compile(r"p = 0\.\d+, (not )?flagged")
 def test_a_correctly_classified_picture_becomes_misclassified_and_both_p_values_are_shown(
     app_url: str, visitor: Page
 ) -> None:
-    visitor.goto(f"{app_url}/attack_lab?detector=cifar10-invariance&picture=cifar10-sample-36&cw_strength=2")
+    visitor.goto(
+        f"{app_url}/attack_lab?detector=cifar10-rotations&picture=cifar10-sample-36&pgd-detector_strength=0.2"
+    )
     heading = visitor.get_by_test_id("stMain").locator("h3").first
     expect(heading).to_contain_text(re.compile("Fooled and .*the victim says .* in place of cat"))
     pictures = visitor.locator(".st-key-attacked")
@@ -22,10 +24,12 @@ def test_a_correctly_classified_picture_becomes_misclassified_and_both_p_values_
     for caption in (clean, attacked):
         expect(caption).to_contain_text(P_VALUE)
     settled(visitor)
-    visitor.get_by_role("radio", name="CW-L2").click()
-    visitor.get_by_role("button", name="Run CW-L2").click()
-    visitor.get_by_role("button", name="Stop").click()
-    expect(visitor.get_by_role("button", name="Run CW-L2")).to_be_visible()
-    expect(visitor).to_have_url(re.compile("attack=CW-L2"))
+    visitor.get_by_role(
+        "radio", name="PGD on the detector"
+    ).click()  # the slowest, at a strength that the gallery has not
+    visitor.get_by_role("button", name="Run PGD on the detector").click()
+    visitor.get_by_role("button", name="Stop attacking").click()
+    expect(visitor.get_by_role("button", name="Run PGD on the detector")).to_be_visible()
+    expect(visitor).to_have_url(re.compile(r"attack=PGD"))
     visitor.get_by_role("radio", name="FGSM").click()
     expect(heading).to_contain_text("Fooled and")

@@ -161,7 +161,7 @@ def run_with_progress(jobs: Sequence[Job], key: str) -> None:
     place = st.empty()
     with place.container(horizontal=True, vertical_alignment="center"):
         bar = st.progress(0.0, "Attacking ...", width="stretch")
-        st.button("Stop", key=f"{key}_stop", icon=":material/stop_circle:", on_click=want)
+        st.button("Stop attacking", key=f"{key}_stop", icon=":material/stop_circle:", on_click=want)
     begin = time.monotonic()
     for done, job in enumerate(missing):
 
