@@ -262,8 +262,10 @@ def one_class(root: Path | str = "checkpoints") -> Section:
     ]
     if compared:
         body += [
-            "Rivals: the same training pictures, backbone, gradient steps and pictures per step, settings as published; one "
-            "training run each. Behind the slash stands the paper's number, quoted there from other papers and networks.",
+            "Rivals: the same training pictures, backbone, optimiser, gradient steps and pictures per step; one training run each. "
+            "This is a comparison at a small budget, which suits easy questions such as four turns and is far below what the "
+            "authors of GM, GOAD, CSI and DeepSVDD spend: it does not say what these methods can reach. Behind the slash stands "
+            "the paper's number, quoted there from other papers and networks.",
             rivals_table(compared, by_set),
         ]
     if superclasses:
