@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from PIL import Image
 
+from benchmarks.scale import write_pictures
 from idecode_core.folder.detector import load_detector
 from idecode_core.folder.listing import list_detectors
 from idecode_core.folder.settings import find_detector
@@ -53,13 +54,6 @@ def measure(name: str, folder: Path, count: int) -> float:
     return resident() - idle
 
 
-def write_small(folder: Path, count: int) -> None:
-    generator = np.random.default_rng(0)
-    folder.mkdir()
-    for i in range(count):
-        Image.fromarray(generator.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(folder / f"{i:06d}.png")
-
-
 def measure_score(source: Path) -> float:
     """MB above idle while `score` works on a folder with n = 1."""
     folder = find_detector("fashion-rotations")
@@ -91,7 +85,7 @@ def main() -> None:
     print(f"score, pictures of 32 x 32, n = 1; MB above idle (goal: at most {MOST_MORE} more)")
     with TemporaryDirectory() as folder:
         for count in (FEW, MANY):
-            write_small(Path(folder) / str(count), count)
+            write_pictures(Path(folder) / str(count), count)
             found = in_its_own_process("--measure-score", str(Path(folder) / str(count)))
             print(f"  {count:>6,} files             {found:8.0f}", flush=True)
     if not arguments.photographs:

@@ -48,7 +48,9 @@ def test_the_card_takes_it_from_the_folder_and_not_from_a_name(trained: Path, tm
 def test_a_merged_detector_takes_over_what_its_members_say_once(trained: Path, tmp_path: Path) -> None:
     silent = tmp_path / "silent"
     save_detector(load_detector(trained, "cpu"), silent)
-    assert choice_of([Member.parse(str(folder)) for folder in (silent, trained, trained)]) == "Somebody looked."
+    assert (
+        choice_of([Member.parse(str(folder)) for folder in (silent, trained, trained)]) == "Somebody looked."
+    )
     assert choice_of([Member.parse(str(silent))]) == ""
 
 
