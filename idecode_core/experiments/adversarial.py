@@ -209,6 +209,7 @@ def adversarial(root: Path | str = "checkpoints") -> Section:
         verdict(pairs),
         notes([victim for victim, _ in pairs], widest([row for _, rows in pairs for row in rows])),
     ]
+    parts.append(worst_case(any("@" in name for victim, _ in pairs for name in victim.outcomes)))
     for victim, rows in pairs:
         parts.append(
             f"### Attacks on {victim.name}\n\n{positives(victim)}\n\n{outcome_table(victim)}\n\n"
@@ -242,7 +243,18 @@ def notes(victims: Sequence[VictimRecord], half: float) -> str:
         "detectors, which do not look at the victim either (`invariance` and `merged` contain the network of `cifar10-invariance`, "
         "which is one of the victims). ± is over five runs of draws; rivals draw nothing. "
         f"For the number of pictures, an AUROC is within {half:.1f} points or less of what endless pictures would give (95 %, DeLong)."
-        "\n\n**PGD on the detector is the worst case:** somebody who knows the victim and the detector of the row fools the first and "
+    )
+
+
+def worst_case(attacked: bool) -> str:
+    """What the attack on the detector itself shows, or that it was not run."""
+    if not attacked:
+        return (
+            "**An attack on the detector itself is not in this table yet** (`attack-sets VICTIM --detector NAME`). The guarantee is about "
+            "inputs that come as the calibration points came; it says nothing about inputs that somebody chose."
+        )
+    return (
+        "**PGD on the detector is the worst case:** somebody who knows the victim and the detector of the row fools the first and "
         "keeps the score of the second low (rivals were not attacked so). The guarantee is about inputs that come as the calibration points came; it says nothing about inputs "
         "that somebody chose, and this column shows it."
     )
