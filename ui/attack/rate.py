@@ -6,8 +6,9 @@ import streamlit as st
 
 from idecode_core.attacks.sets import set_name
 from idecode_core.errors import IdecodeError
-from idecode_core.evaluation.methods import DRAWS_PER_RUN, flagged_share
+from idecode_core.evaluation.methods import flagged_share
 from idecode_core.experiments.attack_scores import CLEAN, AttackScores, read_attack_scores, scores_path
+from idecode_core.folder.scores import DRAWS_PER_RUN
 from idecode_core.folder.settings import FolderSettings, checkpoint_root
 from ui.attack.panels import Lab
 from ui.frame.cache import Stamps, stamps
