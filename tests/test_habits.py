@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from idecode_core import Detector, load_detector
 from idecode_core.errors import IdecodeError, NothingFlaggedWarning
+from idecode_core.files.find import expanded
 from idecode_core.guarantees.conditional import corrected_epsilon
 
 IMAGES = random_images(6, seed=3)
@@ -105,6 +106,23 @@ def test_folders_globs_and_files_are_named_in_the_frame(detector, expected, fold
         places = [int(name.rpartition(os.sep)[2][0]) for name in frame["file"]]
         assert sorted(places) == list(range(6))
         np.testing.assert_array_equal(frame["score"], expected[places].sum(axis=1))
+
+
+def test_a_glob_goes_round_no_circle_of_links_and_passes_over_what_is_hidden(tmp_path):
+    for name in ("a.png", "below/b.png", ".hidden/c.png", "._a.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    for name in ("one", "two"):  # each doubles the ways into the circle
+        (tmp_path / "below" / name).symlink_to(tmp_path)
+    for pattern, names in {
+        "**/*.png": ["a.png", "below/b.png"],
+        "**": ["a.png", "below/b.png"],
+        "below/on*/*.png": ["below/one/a.png"],  # a link that is named is followed
+        "a**.png": ["a.png"],
+        ".*.png": ["._a.png"],
+    }.items():
+        found = expanded(tmp_path / pattern, (".png",))
+        assert [path.relative_to(tmp_path).as_posix() for path in found] == names, pattern
 
 
 def test_frame_has_one_row_per_point(detector):

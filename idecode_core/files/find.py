@@ -1,7 +1,9 @@
 """Folders and globs as lists of files, so that a verdict can be told by the file that it belongs to."""
 
 import glob
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,22 @@ def expanded(path: Path, extensions: Sequence[str]) -> list[Path]:
             )
         return found
     if glob.has_magic(str(path)) and not path.exists():
-        names = glob.glob(str(path), recursive=True)  # noqa: PTH207  Path.glob takes no absolute pattern
-        found = sorted(Path(name) for name in names if Path(name).is_file())
+        found = sorted(file for file in _matches(path) if file.is_file())
         if not found:
             raise InputError(f"{path}: no file matches this pattern. Check the path.")
         return found
     return [path]  # a file, or none: reading it says so
+
+
+def _matches(pattern: Path) -> Iterator[Path]:
+    """What a glob matches, without what is hidden, as in a shell. Unlike the module glob, `**` follows no links to folders, so
+    that none can lead in a circle."""
+    start = Path(pattern.anchor)
+    parts = [part if part == "**" else re.sub(r"\*+", "*", part) for part in pattern.relative_to(start).parts]
+    if parts[-1] == "**":
+        parts.append("*")
+    hidden = [part for part in parts if part.startswith(".")]
+    for match in start.glob(str(Path(*parts))):
+        dotted = [part for part in match.relative_to(start).parts if part.startswith(".")]
+        if all(any(fnmatch(part, wanted) for wanted in hidden) for part in dotted):
+            yield match
