@@ -24,6 +24,7 @@ lint: $(READY_DEV)  ## style, format, types and the way that imports point
 
 bench: $(READY_DEV) chromium  ## speed and memory ratios, each measured in one run
 	$(PYTHON) -m benchmarks.p_values
+	$(PYTHON) -m benchmarks.certify
 	$(PYTHON) -m benchmarks.scoring
 	$(PYTHON) -m benchmarks.audio
 	$(PYTHON) -m benchmarks.app

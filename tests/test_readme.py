@@ -45,3 +45,8 @@ def test_commands_exist_with_the_options_that_are_shown() -> None:
 
 def test_the_readme_names_every_notebook() -> None:
     assert [path.stem for path in (ROOT / "notebooks").glob("*.ipynb") if path.stem not in README] == []
+
+
+def test_make_bench_runs_every_benchmark() -> None:
+    run = re.findall(r"-m benchmarks\.(\w+)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert sorted(run) == sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
