@@ -17,6 +17,7 @@ from idecode_core.conformal.judge import Judgement, judge
 from idecode_core.errors import SettingError
 from idecode_core.files.find import found_files
 from idecode_core.guarantees.conditional import corrected_epsilon
+from idecode_core.modality import modality_named
 from idecode_core.scorer import Inspected, Progress, Samples, Scorer
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Detector:
     ) -> "Detector":
         """Score the held-out calibration set, each point with its own n_max draws; with one where the scorer draws nothing."""
         n_max = min(n_max, getattr(scorer, "most_draws", n_max))
-        calibration_set, _ = found_files(calibration_set, _extensions(scorer.modality))
+        calibration_set, _ = found_files(calibration_set, modality_named(scorer.modality).extensions)
         scored = scorer.score(calibration_set, n=n_max, seed=seed, progress=progress)
         return Detector(name, scorer, Calibration(scored.score_vectors, seed), summary, dataset)
 
@@ -157,7 +158,7 @@ class Detector:
         """
         n = chosen_n(n, self.calibration.n_max, self.name)
         cut = self._cut(epsilon, delta)
-        samples, names = found_files(samples, _extensions(self.scorer.modality))
+        samples, names = found_files(samples, modality_named(self.scorer.modality).extensions)
         if sample_rate is not None:
             from idecode_core.audio.read import decode
 
@@ -204,7 +205,7 @@ class Detector:
         self, samples: Samples, *, n: int, seed: int = 0, progress: Progress | None = None
     ) -> NDArray[np.float64]:
         """V(x) for each point: (batch, n). n may exceed n_max: it is only limited where p-values are asked for."""
-        samples, _ = found_files(samples, _extensions(self.scorer.modality))
+        samples, _ = found_files(samples, modality_named(self.scorer.modality).extensions)
         return self.scorer.score(samples, n=n, seed=seed, progress=progress).score_vectors
 
     def inspect(self, sample: Any, *, n: int, seed: int = 0) -> Inspected:
@@ -222,14 +223,3 @@ class Detector:
             return corrected_epsilon(self.calibration.k, epsilon, delta)
         check_epsilon(epsilon, self.calibration.k)
         return epsilon
-
-
-def _extensions(modality: str) -> tuple[str, ...]:
-    """What files of a folder are taken."""
-    if modality == "audio":
-        from idecode_core.audio.read import EXTENSIONS as sounds
-
-        return sounds
-    from idecode_core.image.read import EXTENSIONS as images
-
-    return images

@@ -17,8 +17,8 @@ from torch import Tensor
 from idecode_core.conformal import p_values
 from idecode_core.draws import Prepared
 from idecode_core.errors import SettingError
+from idecode_core.files.names import NOUNS
 from idecode_core.scorer import (
-    NOUNS,
     Inspected,
     Progress,
     Samples,

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from idecode_core.draws import Prepared
 from idecode_core.errors import CheckpointError, InputError, SettingError
+from idecode_core.files.names import NOUNS
 from idecode_core.transforms import transform_settings
 
 VARIANTS_PER_BATCH = 512  # transformed inputs that go through a network at once
@@ -28,8 +29,6 @@ Samples = Any
 Settings = dict[str, Any]
 """A scorer without its tensors, ready for JSON."""
 Vectors = NDArray[np.float64]
-NOUNS = {"image": "image", "audio": "sound"}
-"""What one sample of a modality is called."""
 T = TypeVar("T")
 
 SCORERS = {

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from PIL import Image
 from small import random_images, small_scorer
 
+from idecode_core import modality
 from idecode_core.cli import detect as detecting
 from idecode_core.cli.app import main
 from idecode_core.detector import Detector
@@ -275,17 +277,17 @@ def test_detect_prints_its_lines_as_they_are_ready(world, monkeypatch, capsys):
     """When the fifth file is read, the first four have been answered."""
     monkeypatch.chdir(world)
     monkeypatch.setattr(detecting, "FILES_PER_BATCH", 2)
-    read, extensions = detecting.reader("image")
+    pictures = modality.modality_named("image")
     seen: list[int] = []
     answered = 0
 
-    def watched(path: Path) -> object:
+    def watched(path: Path, name: str) -> object:
         nonlocal answered
         answered += len(capsys.readouterr().out.splitlines())
         seen.append(answered)
-        return read(path)
+        return pictures.read(path, name)
 
-    monkeypatch.setattr(detecting, "reader", lambda modality: (watched, extensions))
+    monkeypatch.setattr(modality, "modality_named", lambda _: replace(pictures, read=watched))
     files = sorted(str(path) for path in (world / "pictures" / "deep er").glob("*.png"))[:5]
     with pytest.raises(SystemExit):
         main(["detect", *files, "-d", "tiny", "--n", "3", "--epsilon", "0.2", "--json"])

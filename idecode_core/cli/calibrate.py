@@ -7,7 +7,6 @@ import typer
 
 from idecode_core.cli.inputs import (
     DEFAULT_DETECTOR,
-    NOUNS,
     DataRoot,
     DetectorName,
     Device,
@@ -17,6 +16,7 @@ from idecode_core.cli.inputs import (
     samples,
 )
 from idecode_core.errors import CheckpointError, InputError
+from idecode_core.files.names import NOUNS
 
 EPSILON = 0.05
 

@@ -25,7 +25,6 @@ from idecode_core.cli.inputs import (
     complain,
     open_detector,
     progress_bar,
-    reader,
 )
 from idecode_core.errors import IdecodeError, InputError, NothingFlaggedWarning
 from idecode_core.files.find import expanded
@@ -33,6 +32,7 @@ from idecode_core.files.names import printable
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detection, Detector
+    from idecode_core.modality import Modality
 
 SOME_FLAGGED, ERROR = 1, 2
 FILES_PER_BATCH = 32
@@ -63,12 +63,13 @@ def detect(
       python -m idecode_core detect *.png --json | jq 'select(.is_ood).file'
     """
     from idecode_core.conformal.calibration import chosen_n
+    from idecode_core.modality import modality_named
     from idecode_core.scorer import chunks
 
     loaded = open_detector(detector, device)
     n = chosen_n(n, loaded.calibration.n_max, loaded.name)
-    read, extensions = reader(loaded.scorer.modality)
-    paths, problems = _expand(files, extensions)
+    modality = modality_named(loaded.scorer.modality)
+    paths, problems = _expand(files, modality.extensions)
     for sentence in problems:
         complain(sentence)
     show = _json_line if as_json else _Lines(loaded.calibration.k)
@@ -81,7 +82,7 @@ def detect(
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", NothingFlaggedWarning)
                 try:
-                    samples = _read(batch, read, good, bad)
+                    samples = _read(batch, modality, good, bad)
                     found = loaded.detect(
                         samples, n=n, epsilon=epsilon, delta=delta, seed=seed, aggregate=aggregate
                     )
@@ -114,11 +115,11 @@ def detect(
     raise typer.Exit(SOME_FLAGGED if flagged else 0)
 
 
-def _read(paths: list[Path], read: Callable[[Path], Any], good: list[Path], bad: list[str]) -> Iterator[Any]:
+def _read(paths: list[Path], modality: "Modality", good: list[Path], bad: list[str]) -> Iterator[Any]:
     """Decoded files, one after the other; which of them were good, and what is wrong with the others."""
     for path in paths:
         try:
-            sample = read(path)
+            sample = modality.read(path, str(path))
         except InputError as error:
             bad.append(str(error))
             continue

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from idecode_core.errors import DataError, InputError
 from idecode_core.files.find import expanded
-from idecode_core.files.names import printable
+from idecode_core.files.names import NOUNS, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from idecode_core.detector import Detector
 
 DEFAULT_DETECTOR = "fashion-rotations"
-NOUNS = {"image": "image", "audio": "sound"}
-"""What a detector of each modality takes."""
 
 DetectorName = Annotated[
     str, typer.Option("--detector", "-d", help="A detector folder, or the name of one under checkpoints/.")
@@ -59,33 +57,19 @@ def open_detector(name: str, device: str | None) -> "Detector":
     return load_detector(find_detector(name), device)
 
 
-def files_in(folder: Path, extensions: tuple[str, ...]) -> list[Path]:
-    """Files with these extensions in a folder and below it, in alphabetical order."""
-    return expanded(folder, extensions)
-
-
-def reader(modality: str) -> tuple[Callable[[Path], Any], tuple[str, ...]]:
-    """How to read one file for a detector of this modality, and the extensions that such files have."""
-    if modality == "audio":
-        from idecode_core.audio import read as sounds
-
-        return lambda path: sounds.read_sound(path, name=str(path)), sounds.EXTENSIONS
-    from idecode_core.image import read as images
-
-    return lambda path: images.read_image(path, name=str(path)), images.EXTENSIONS
-
-
 def samples(source: str, modality: str, data_root: Path | None) -> "Sequence[Any] | NDArray[np.uint8]":
     """A folder of files, or a dataset by its name ("fashion-sample")."""
+    from idecode_core.modality import modality_named
+
     folder, noun = Path(source), NOUNS[modality]
     if folder.is_dir():
-        return files_in(folder, reader(modality)[1])
+        return expanded(folder, modality_named(modality).extensions)
     if folder.is_file():
         raise InputError(f"{source} is a file: expected a folder of {noun}s. Put it into one, and give that.")
     if folder.name != source:  # no dataset has a slash in its name
         raise InputError(f"There is no folder {source}: expected a folder of {noun}s. Check the path.")
     try:
-        return _dataset(source, modality, data_root)
+        return modality_named(modality).load(source, data_root)
     except DataError:
         from idecode_core.data import data_root as find_root
         from idecode_core.image.fetch import SOURCES
@@ -96,16 +80,6 @@ def samples(source: str, modality: str, data_root: Path | None) -> "Sequence[Any
             f"{source!r} is not here, neither as a folder nor as a dataset: expected a folder of {noun}s, or a dataset's "
             "name. Check the name; `python -m idecode_core data check` lists the datasets."
         ) from None
-
-
-def _dataset(name: str, modality: str, data_root: Path | None) -> "Sequence[Any] | NDArray[np.uint8]":
-    if modality == "audio":
-        from idecode_core.audio.sets import load_sounds
-
-        return load_sounds(name, data_root).clips
-    from idecode_core.image.sets import load_images
-
-    return load_images(name, data_root).x
 
 
 @contextmanager

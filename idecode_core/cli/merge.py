@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from idecode_core.cli.calibrate import refuse_to_replace
-from idecode_core.cli.inputs import NOUNS, DataRoot, progress_bars
+from idecode_core.cli.inputs import DataRoot, progress_bars
 from idecode_core.errors import SettingError
+from idecode_core.files.names import NOUNS
 
 
 def merge(

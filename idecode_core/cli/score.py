@@ -79,6 +79,7 @@ def score(
     from idecode_core.conformal import check_epsilon
     from idecode_core.conformal.calibration import chosen_n
     from idecode_core.folder.settings import find_detector, read_settings
+    from idecode_core.modality import modality_named
     from idecode_core.scale import run
 
     folder = find_detector(detector)
@@ -89,7 +90,7 @@ def score(
         source,
         out,
         folder,
-        _extensions(settings.modality),
+        modality_named(settings.modality).extensions,
         n=chosen_n(n, settings.n_max, settings.name),
         epsilon=epsilon,
         delta=delta,
@@ -146,16 +147,6 @@ def _engine(job: "Job", workers: int | None, address: str | None, device: str | 
         )
 
     return on_ray
-
-
-def _extensions(modality: str) -> tuple[str, ...]:
-    if modality == "audio":
-        from idecode_core.audio.read import EXTENSIONS as SOUNDS
-
-        return SOUNDS
-    from idecode_core.image.read import EXTENSIONS as IMAGES
-
-    return IMAGES
 
 
 class _Rate(TextColumn):

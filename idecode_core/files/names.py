@@ -1,7 +1,10 @@
-"""Names from strangers, made fit for a terminal: what would move the cursor or change its colours is shown as code."""
+"""Names in sentences: what an input is called, and names from strangers, made fit for a terminal: what would move the cursor
+or change its colours is shown as code."""
 
 import unicodedata
 
+NOUNS = {"image": "image", "audio": "sound"}
+"""What one input of a modality is called."""
 HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 """Unicode's groups of control, format, surrogate, private and unassigned characters, and of line breaks."""
 

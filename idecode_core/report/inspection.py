@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from idecode_core.files.names import NOUNS
 from idecode_core.report.content import Figure, Picture, Report, Row, Value
 from idecode_core.report.notebook import Cell, Code, Text, opening, to_notebook
 from idecode_core.report.sources import calibration_hash, detector_cell, packed
@@ -113,7 +114,7 @@ def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = (), 
     detector is known to catch, in a sentence (evaluation.power)."""
     from idecode_core.verdict import counting, sentence
 
-    noun = "image" if inspection.modality == "image" else "sound"
+    noun = NOUNS[inspection.modality]
     rule = (
         f"Benjamini-Hochberg at q = {inspection.epsilon:g} over the batch (false discovery control)"
         if inspection.false_discovery_control

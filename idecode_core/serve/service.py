@@ -20,8 +20,8 @@ from idecode_core.conformal.judge import judge
 from idecode_core.detector import Detector
 from idecode_core.draws import Prepared
 from idecode_core.errors import IdecodeError, InputError
-from idecode_core.files.limits import IMAGE_BYTES, SOUND_BYTES
 from idecode_core.guarantees.conditional import corrected_epsilon
+from idecode_core.modality import modality_named
 from idecode_core.serve.batching import Batcher, Overloaded
 from idecode_core.serve.metrics import Metrics
 from idecode_core.serve.watch import WatchedStream
@@ -76,7 +76,7 @@ class Service:
         self.stream = WatchedStream(calibration_scores, np.random.default_rng(settings.seed))
         self.batcher = Batcher(detector.scorer, n=settings.n, seed=settings.seed)
         self.metrics = Metrics()
-        self.most_bytes = SOUND_BYTES if detector.scorer.modality == "audio" else IMAGE_BYTES
+        self.most_bytes = modality_named(detector.scorer.modality).most_bytes
 
     async def answer(self, data: bytes) -> Answer:
         vector = await self.batcher.score(await asyncio.to_thread(self._prepare, data))

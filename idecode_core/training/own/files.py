@@ -12,13 +12,13 @@ import numpy as np
 
 from idecode_core.draws import content_hash
 from idecode_core.errors import InputError
-from idecode_core.files.names import printable
+from idecode_core.files.names import NOUNS, printable
 from idecode_core.files.read import reason
+from idecode_core.modality import modality_named
 
 Labels = Literal["folders", "none"]
 FEWEST_PER_CLASS = 5
 """Subfolders with fewer files are no classes."""
-NOUNS = {"image": "image", "audio": "sound"}
 PATH_TITLES, LABEL_TITLES = ("file", "path"), ("label", "class")
 
 
@@ -151,7 +151,7 @@ def scan(
     """Read every file once. Without `labels`, subfolders are classes if there are at least two of them and no file lies
     beside them. `progress` gets (files done, files)."""
     look = _look_at_sound if modality == "audio" else _look_at_image
-    candidates = find_own(Path(source), extensions_of(modality), NOUNS[modality])
+    candidates = find_own(Path(source), modality_named(modality).extensions, NOUNS[modality])
     files: dict[str, OwnFile] = {}
     broken, copies = [], []
     for done, candidate in enumerate(candidates, start=1):
@@ -169,16 +169,6 @@ def scan(
     return Scan(
         str(source), modality, good, classes_of(good, labels, str(source)), tuple(broken), tuple(copies)
     )
-
-
-def extensions_of(modality: str) -> tuple[str, ...]:
-    if modality == "audio":
-        from idecode_core.audio import read as sounds
-
-        return sounds.EXTENSIONS
-    from idecode_core.image import read as images
-
-    return images.EXTENSIONS
 
 
 def classes_of(files: Sequence[OwnFile], labels: Labels | None, source: str) -> tuple[str, ...]:

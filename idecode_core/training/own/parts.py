@@ -18,12 +18,12 @@ from idecode_core.audio.features import LogMel
 from idecode_core.audio.read import read_sound
 from idecode_core.audio.sets import SoundSet
 from idecode_core.errors import CheckpointError, InputError
-from idecode_core.files.names import printable
+from idecode_core.files.names import NOUNS, printable
 from idecode_core.folder.training_record import Split, TrainingRecord
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.read import read_image
 from idecode_core.image.sets import ImageSet
-from idecode_core.training.own.files import NOUNS, Scan, scan
+from idecode_core.training.own.files import Scan, scan
 from idecode_core.training.parts import Parts
 
 FEWEST = 40
