@@ -22,6 +22,7 @@ from idecode_core.image.features import Preprocessing
 from idecode_core.image.sets import ImageSet, load_images
 from idecode_core.models import ModelConfig
 from idecode_core.report.card import describe_training
+from idecode_core.report.learning_curve import learning_curve
 from idecode_core.training.finish import finish
 from idecode_core.training.loop import train
 from idecode_core.training.parts import calibration_indices, image_parts
@@ -288,7 +289,8 @@ def test_indices_are_stored_and_finishing_calibrates_on_exactly_those(tmp_path: 
     expected = split_indices(64, seed=0)
     np.testing.assert_array_equal(split.calibration, expected.calibration)
     seen: list[int] = []
-    finish(task, tmp_path / "run", tmp_path / "detector", n_max=3, progress=seen.append)
+    curve = learning_curve(tmp_path / "run", "tiny")
+    finish(task, tmp_path / "run", tmp_path / "detector", n_max=3, progress=seen.append, beside=curve)
     detector = load_detector(tmp_path / "detector")
     assert detector.calibration.score_vectors.shape == (6, 3)
     again = detector.score_vectors(images.x[split.calibration], n=3)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from idecode_core.cli.inputs import NOUNS, progress_bars
+from idecode_core.cli.inputs import progress_bars
 from idecode_core.errors import InputError, SettingError
-from idecode_core.files.names import printable
+from idecode_core.files.names import NOUNS, printable
 
 if TYPE_CHECKING:
     import torch
@@ -234,6 +234,7 @@ def make_trained_detector(job: Job, is_first: bool, say: Say) -> None:
     from idecode_core.cli.inputs import progress_bar
     from idecode_core.cli.train import EpochProgress
     from idecode_core.image.features import Preprocessing
+    from idecode_core.report.learning_curve import learning_curve
     from idecode_core.training.finish import finish
     from idecode_core.training.loop import train
     from idecode_core.training.own.parts import small_image_parts, sound_parts
@@ -256,9 +257,8 @@ def make_trained_detector(job: Job, is_first: bool, say: Say) -> None:
         train(task, job.run, resume=job.wanted.resume, progress=shown.step if shown else None)
     if is_first:
         with progress_bar("calibrating", len(parts.calibration)) as progress:
-            finish(
-                task, job.run, job.made, dataset="", settings=settings, beside=job.beside, progress=progress
-            )
+            beside = {**learning_curve(job.run, recipe.name), **job.beside}
+            finish(task, job.run, job.made, dataset="", settings=settings, beside=beside, progress=progress)
 
 
 def sets_outside(wanted: Wanted, found: "Scan") -> "list[SetToScore]":

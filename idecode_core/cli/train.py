@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from idecode_core.cli.calibrate import refuse_to_replace
-from idecode_core.cli.inputs import NOUNS, DataRoot, Device, progress_bar
+from idecode_core.cli.inputs import DataRoot, Device, progress_bar
 from idecode_core.errors import SettingError
+from idecode_core.files.names import NOUNS
 
 if TYPE_CHECKING:
     from idecode_core.training.run_state import EpochLog
@@ -77,6 +78,7 @@ def train(
     """
     from idecode_core.device import choose_device
     from idecode_core.report.card import write_card
+    from idecode_core.report.learning_curve import learning_curve
     from idecode_core.training.finish import finish
     from idecode_core.training.loop import train as run_training
     from idecode_core.training.parts import load_parts
@@ -112,7 +114,8 @@ def train(
     if not world.is_first:
         return
     with progress_bar("calibrating", len(task.parts.calibration)) as scored:
-        made = finish(task, run_folder, out, progress=scored)
+        curve = learning_curve(run_folder, chosen.name)
+        made = finish(task, run_folder, out, progress=scored, beside=curve)
     write_card(out)
     typer.echo(
         f"{out}: trained and calibrated on {made.calibration.k:,} held-out {NOUNS[chosen.modality]}s. Use it with "

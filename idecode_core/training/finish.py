@@ -1,6 +1,6 @@
 """From a finished training run to a detector folder: the M that was kept, calibrated on the held-out points.
 
-The folder also gets the run's split, its log, its learning curve and `training.json`, from which a card is written.
+The folder also gets the run's split, its log and `training.json`, from which a card is written.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,6 @@ from idecode_core.errors import DataError
 from idecode_core.files import write_json, write_npz, write_text
 from idecode_core.folder.detector import Writer, save_detector
 from idecode_core.folder.training_record import TrainingRecord, read_split, same_split
-from idecode_core.plots.training import learning_curve_svg
 from idecode_core.scorer import Progress
 from idecode_core.training.choices import CHOICES
 from idecode_core.training.run_state import BEST, LOG, kept_epoch, load_weights, read_log
@@ -38,7 +37,8 @@ def finish(
 ) -> Detector:
     """Calibrate the trained model on the calibration set and save it as a detector folder.
 
-    A user's own data give no public `dataset` (""), more `settings` for the record, and files to lie `beside` it.
+    A user's own data give no public `dataset` ("") and more `settings` for the record. `beside` are files that lie with it, such as
+    the learning curve.
     """
     run_folder, out_folder = Path(run_folder), Path(out_folder)
     recipe, parts = task.recipe, task.parts
@@ -86,13 +86,11 @@ def finish(
         seed=recipe.seed,
         settings={**recipe.settings(), **(settings or {})},
     )
-    curve = learning_curve_svg([vars(entry) for entry in log], kept.epoch, recipe.name)
     indices = {name: chosen.astype(np.int32) for name, chosen in vars(split).items()}
     files: dict[str, Writer] = {
         "training.json": lambda path: write_json(path, asdict(record)),
         "split.npz": lambda path: write_npz(path, indices),
         LOG: lambda path: write_text(path, (run_folder / LOG).read_text(encoding="utf-8")),
-        "learning-curve.svg": lambda path: write_text(path, curve),
         **(beside or {}),
     }
     save_detector(detector, out_folder, beside=files, choice=CHOICES.get(recipe.name, ""))

@@ -9,7 +9,7 @@ import streamlit as st
 from idecode_core.errors import IdecodeError
 from idecode_core.folder.settings import FolderSettings, checkpoint_root
 from ui.frame.cache import get_stored, stored_stamps
-from ui.frame.messages import escape, refused
+from ui.frame.stored import no_scores, stored_or_said
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
@@ -46,15 +46,6 @@ class Source:
         if self.calibration is not None:
             drawn.append(self.calibration.n_max)
         return min(DRAWS_PER_RUN, *drawn)
-
-
-def stored_or_said(config: FolderSettings) -> "Stored | None":
-    """What is stored with a detector, or None, after a sentence where something is wrong with it."""
-    try:
-        return get_stored(config)
-    except IdecodeError as error:
-        refused([str(error)])
-        return None
 
 
 def stored_source(config: FolderSettings) -> Source | None:
@@ -101,15 +92,6 @@ def source_of(config: FolderSettings, stored: "Stored") -> Source:
         stored.ood_sets,
         config.dataset,
         stored.transforms,
-    )
-
-
-def no_scores(config: FolderSettings) -> None:
-    st.info(
-        f"No test scores are stored with **{escape(config.name)}** yet. With the datasets at hand, "
-        f"`python -m idecode_core score-sets {config.folder.name}` makes them once. Until then, choose another detector in "
-        "the sidebar, or bring your own scores or files.",
-        icon=":material/info:",
     )
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from idecode_core.folder.settings import FolderSettings
-from ui.evaluate.source import no_scores, stored_or_said
 from ui.frame.cache import get_calibration, stored_stamps
 from ui.frame.export import download_row
 from ui.frame.links import asked, carry_over, keep, notice, request
 from ui.frame.look import show
 from ui.frame.settings import Settings, current, panel, use_epsilon
+from ui.frame.stored import no_scores, stored_or_said
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
@@ -86,8 +86,9 @@ def _as_in_link(key: str) -> str:
 def controls(pool: int, wanted: str) -> tuple[int, float, str]:
     """The calibration size, how far epsilon goes, and which of the two figures is shown; `wanted` is a link's size."""
     sizes = [size for size in SIZES if size < pool] + [pool]
-    if wanted.isdecimal() and int(wanted) in sizes:
-        st.session_state["g_k"] = int(wanted)  # a link by hand has no comma
+    by_hand = {str(size): size for size in sizes}  # a link by hand has no comma
+    if wanted in by_hand:
+        st.session_state["g_k"] = by_hand[wanted]
     if st.session_state.get("g_k", pool) not in sizes:  # of another detector
         st.session_state["g_k"] = pool
     k = st.select_slider(
