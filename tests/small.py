@@ -1,7 +1,8 @@
-"""A small untrained scorer and small images, for tests that need a model but no trained one."""
+"""A small untrained scorer and small images, for tests that need a model but no trained one; and a watch over devices."""
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
 
 from idecode_core.draws import content_key
 from idecode_core.image.features import Preprocessing
@@ -36,6 +37,22 @@ def random_images(count: int, size: int = SIZE, seed: int = 0) -> np.ndarray:
     coarse = generator.integers(0, 256, (count, 4, 4, 3)).repeat(-(-size // 4), 1).repeat(-(-size // 4), 2)
     fine = generator.integers(-40, 41, (count, size, size, 3))
     return np.clip(coarse[:, :size, :size] + fine, 0, 255).astype(np.uint8)
+
+
+class OnTheCpuFirst(TorchFunctionMode):
+    """Apple's mps has no float64: a tensor must come to the CPU before it becomes double."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived: list[torch.Tensor] = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.double:
+            assert any(args[0] is tensor for tensor in self.arrived), "double() before cpu()"
+        found = function(*args, **(kwargs or {}))
+        if function is torch.Tensor.cpu:
+            self.arrived.append(found)
+        return found
 
 
 def content_keys(xs, seed: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from small import OnTheCpuFirst
 
 from idecode_core.errors import SettingError
 from idecode_core.models import Equivariant, ModelConfig
@@ -129,7 +130,8 @@ def test_a_whitened_stem_gives_uncorrelated_outputs_of_unit_variance():
     coarse = torch.randn(200, 3, 4, 4, generator=generator)
     x = torch.nn.functional.interpolate(coarse, size=12, mode="bilinear")
     x = x + 0.3 * torch.randn(x.shape, generator=generator)
-    backbone.whiten(x, floor=0.0)
+    with OnTheCpuFirst():
+        backbone.whiten(x, floor=0.0)
     with torch.inference_mode():
         out = backbone.stem(x)[:, :12].permute(1, 0, 2, 3).flatten(1)  # the other twelve are the negatives
     covariance = out @ out.T / out.shape[1]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from small import SIZE, random_images, small_scorer
+from small import SIZE, OnTheCpuFirst, random_images, small_scorer
 from streamlit.testing.v1 import AppTest
 from test_cli import run  # noqa: F401  a fixture
 
@@ -123,7 +123,8 @@ def test_batches_seeds_and_more_draws_change_nothing(detector, monkeypatch) -> N
 
 def test_what_is_inspected_is_what_is_scored(detector) -> None:
     image = random_images(1, seed=5)[0]
-    inspected = detector.inspect(image, n=2)
+    with OnTheCpuFirst():
+        inspected = detector.inspect(image, n=2)
     np.testing.assert_allclose(inspected.score_vector, by_hand(detector, image[None]).repeat(2), atol=1e-6)
     assert [variant.draw for variant in inspected.variants] == [0, 1]
     np.testing.assert_array_equal(inspected.variants[0].image, image)

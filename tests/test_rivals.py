@@ -8,7 +8,7 @@ import pytest
 import pytorch_ood.detector as others
 import torch
 from scipy.spatial.distance import mahalanobis
-from small import SIZE, random_images, small_model
+from small import SIZE, OnTheCpuFirst, random_images, small_model
 from torch import Tensor
 
 from idecode_core.baselines.energy import Energy
@@ -108,7 +108,8 @@ def test_vim_is_that_of_pytorch_ood(model) -> None:  # type: ignore[no-untyped-d
     z, new = (torch.randn(count, 8, generator=generator) * spread for count in (60, 6))
     theirs = others.ViM(None, d=4, w=model.head.weight, b=model.head.bias)  # 4: half of 8 features
     theirs.fit_features(z, torch.arange(60) % 3)
-    ours = ViM.fit(z, torch.arange(60) % 3, model=model, preprocessing=Preprocessing(SIZE))
+    with OnTheCpuFirst():
+        ours = ViM.fit(z.cpu(), torch.arange(60) % 3, model=model, preprocessing=Preprocessing(SIZE))
     with torch.no_grad():
         found = ours.of_features(new, ours.logits(new)).numpy()
     np.testing.assert_allclose(found, theirs.predict_features(new).numpy(), rtol=1e-3, atol=1e-3)

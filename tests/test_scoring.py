@@ -7,8 +7,7 @@ import pytest
 import torch
 from PIL import Image
 from scipy.special import log_softmax, softmax
-from small import SIZE, content_keys, random_images, small_scorer
-from torch.overrides import TorchFunctionMode
+from small import SIZE, OnTheCpuFirst, content_keys, random_images, small_scorer
 
 from idecode_core.device import choose_device
 from idecode_core.errors import InputError, SettingError
@@ -220,22 +219,6 @@ def test_nothing_of_a_scorer_is_stuck_on_the_cpu(per_draw):
             scores = scorer.predict(x, parameters).scores(ncm)
         assert scores.device.type == "meta"
         assert scores.shape == (2, 3 * transforms.variants)
-
-
-class OnTheCpuFirst(TorchFunctionMode):
-    """Apple's mps has no float64: a tensor must come to the CPU before it becomes double."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.arrived: list[torch.Tensor] = []
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is torch.Tensor.double:
-            assert any(args[0] is tensor for tensor in self.arrived), "double() before cpu()"
-        found = function(*args, **(kwargs or {}))
-        if function is torch.Tensor.cpu:
-            self.arrived.append(found)
-        return found
 
 
 def test_scores_come_to_the_cpu_before_they_become_double(scorer):

@@ -106,7 +106,7 @@ class OnceScorer(ABC):
         (point,) = prepared(self, sample, seed)
         x = self.tensor([point])
         with torch.no_grad():
-            score, said = float(self.strangeness(x).double()), self.says(x)
+            score, said = float(self.strangeness(x)), self.says(x)
         shown = (x[0].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).cpu().numpy()
         variants = tuple(Variant(shown, AS_IT_IS, said, score, i) for i in range(n))
         return Inspected(np.full(n, score), variants, ((Term(self.term, score),),) * n)

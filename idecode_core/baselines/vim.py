@@ -51,7 +51,7 @@ class ViM(OnNetwork):
         _, vectors = torch.linalg.eigh(centred.T @ centred / len(z))  # rising
         residual = vectors[:, : z.shape[1] - principal(z.shape[1])]
         virtual = (centred @ residual).norm(dim=1).mean()
-        largest = logits(model, z.to(head.weight.device)).detach().amax(dim=1).double().mean().cpu()
+        largest = logits(model, z.to(head.weight.device)).detach().amax(dim=1).cpu().double().mean()
         if not virtual > 1e-5 * centred.norm(dim=1).mean():
             raise SettingError(
                 "The training features fill no more than half of their dimensions, so ViM has nothing to measure: expected "

@@ -136,7 +136,7 @@ def scores_of(scorer: OnNetwork, points: Any, z: Tensor) -> NDArray[np.float64]:
         return scorer.score(points).score_vectors[:, 0]
     with torch.no_grad():
         found = [scorer.of_features(part, scorer.logits(part)) for part in z.split(512)]
-    return torch.cat(found).double().numpy()
+    return torch.cat(found).cpu().double().numpy()
 
 
 def score_rivals(

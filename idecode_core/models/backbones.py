@@ -156,7 +156,7 @@ def whiten(stem: nn.Conv2d, x: Tensor, floor: float = 5e-4) -> None:
     """
     patches = x.unfold(2, 2, 1).unfold(3, 2, 1).permute(0, 2, 3, 1, 4, 5).reshape(-1, 12)  # (patches, 12)
     covariance = (patches.T @ patches) / len(patches)
-    values, vectors = torch.linalg.eigh(covariance.double())
+    values, vectors = torch.linalg.eigh(covariance.cpu().double())  # mps has no float64
     filters = (vectors / (values + floor).sqrt()).T.reshape(12, 3, 2, 2).to(x.dtype)
     stem.weight.copy_(torch.cat([filters, -filters]))
     assert stem.bias is not None
