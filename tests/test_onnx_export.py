@@ -5,18 +5,23 @@ import json
 import numpy as np
 import onnxruntime
 import pytest
+import torch
 from small import random_images, small_scorer
 from test_audio_scoring import make_scorer, sounds
 
+from idecode_core.baselines.features import Features, FeatureScorer, Frozen
+from idecode_core.baselines.mahalanobis import Mahalanobis
+from idecode_core.baselines.neighbours import Neighbours
 from idecode_core.cli.app import main
 from idecode_core.conformal import p_values
 from idecode_core.detector import Detector
 from idecode_core.draws import content_key
 from idecode_core.errors import SettingError
-from idecode_core.export.onnx import export_onnx
+from idecode_core.export.onnx import export_onnx, graph_of
 from idecode_core.folder.detector import save_detector
 from idecode_core.image.features import Preprocessing
 from idecode_core.merged import MergedScorer
+from idecode_core.models import ModelConfig
 from idecode_core.transforms import Projective, SharpRotations, SmallAffine, build_transforms
 
 N = 4
@@ -25,8 +30,18 @@ SCORERS = {
         SharpRotations(per_draw="all"), "cross_entropy_and_familiarity"
     ),
     "projective, pairs": lambda: small_scorer(Projective(), "log_parameter_error", outputs=8, pair=True),
-    "invariance": lambda: small_scorer(SmallAffine(), "label_cross_entropy", outputs=5),
+    "distance from features": lambda: on_features(Mahalanobis),
 }
+
+
+def on_features(kind: type[FeatureScorer]) -> FeatureScorer:
+    """As `train FOLDER` makes them of photographs, with a small network."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(0)
+        network = Frozen(ModelConfig("compact", outputs=4, widths=(8, 8, 8)))
+    seen = Features(model=network, transforms=SmallAffine(), preprocessing=Preprocessing(32))
+    z = seen.encode(random_images(30, seed=2), n=1, seed=1)[:, 0]
+    return kind.fit(z, torch.arange(30) % 3, **vars(seen), classes=("a", "b", "c"))
 
 
 def from_onnx(folder, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -83,6 +98,25 @@ def test_onnx_runtime_gives_the_same_p_values_of_sounds(tmp_path):
         assert p_values(calibration, [vector.astype(np.float64).sum()])[0] == expected.p_values[i]
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: small_scorer(SmallAffine(), "label_cross_entropy", outputs=5),
+        lambda: on_features(Mahalanobis),
+        lambda: on_features(Neighbours),
+    ],
+)
+def test_the_graph_gives_the_scores_of_the_library(make):
+    """What ONNX Runtime is given, by torch: writing it takes far longer."""
+    scorer, images = make(), random_images(5, seed=3)
+    x = np.stack([scorer.preprocessing(image) for image in images]).transpose(0, 3, 1, 2).astype(np.float32)
+    keys = np.stack([content_key(image, 0) for image in images])
+    with torch.no_grad():
+        found = graph_of(scorer, "tiny").network(torch.from_numpy(x / 255), scorer.transforms.sample(keys, N))
+    expected = scorer.score(images, n=N, seed=0).score_vectors
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+
+
 def test_what_cannot_be_exported_is_said(tmp_path):
     member = small_scorer()
     merged = MergedScorer((member,), ("a",), (np.ones((3, 2)),), (1.0,))
@@ -90,3 +124,8 @@ def test_what_cannot_be_exported_is_said(tmp_path):
     with pytest.raises(SettingError, match="Export the members of a merged detector one by one"):
         export_onnx(detector, tmp_path / "onnx")
     assert not (tmp_path / "onnx").exists()
+    own = Detector.around(
+        torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3)), calibration=random_images(5), size=8
+    )
+    with pytest.raises(SettingError, match="network of your own"):
+        export_onnx(own, tmp_path / "onnx")

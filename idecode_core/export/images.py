@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from idecode_core.export.graph import Graph, exportable
 from idecode_core.image.scorer import ImageScorer
+from idecode_core.transforms import TransformSet
 
 
 class ImageScores(nn.Module):
@@ -18,25 +19,34 @@ class ImageScores(nn.Module):
 
     def forward(self, x: Tensor, parameters: Tensor) -> Tensor:
         """x (batch, 3, size, size) in [0, 1], parameters (batch, m, ...) -> (batch, m)."""
-        batch, m = parameters.shape[:2]
-        # One row per variant: the exporter would fix m where an image is repeated m times.
-        rows = torch.div(torch.arange(batch * m), m, rounding_mode="floor")  # (batch * m,): which image
-        gx = self.transforms.apply(x[rows], parameters.flatten(0, 1)[:, None])[:, 0]  # (batch * m, 3, h, w)
+        gx = each_variant(self.transforms, x, parameters)  # (batch * m, 3, h, w)
         z = reference = None
         if self.model.config.pair or self.ncm.against == "x":
             z = self.model.encode(x)
             reference = self.model.decode(z, z[:, None])[:, 0]
-        z_g = self.model.encode(gx).unflatten(0, (batch, m))  # (batch, m, d)
+        z_g = self.model.encode(gx).unflatten(0, parameters.shape[:2])  # (batch, m, d)
         return self.ncm(self.model.decode(z, z_g), reference, self.transforms.target(parameters), z_g)
 
 
+def each_variant(transforms: TransformSet, x: Tensor, parameters: Tensor) -> Tensor:
+    """x (batch, 3, h, w), parameters (batch, m, ...) -> g(x), one row per variant (batch * m, 3, h, w): the exporter would fix
+    m where an image is repeated m times."""
+    batch, m = parameters.shape[:2]
+    rows = torch.div(torch.arange(batch * m), m, rounding_mode="floor")  # (batch * m,): which image
+    return transforms.apply(x[rows], parameters.flatten(0, 1)[:, None])[:, 0]
+
+
 def image_graph(scorer: ImageScorer) -> Graph:
-    size = scorer.preprocessing.size
+    return picture_graph(ImageScores(scorer), scorer.transforms, scorer.preprocessing.size)
+
+
+def picture_graph(network: nn.Module, transforms: TransformSet, size: int) -> Graph:
+    """Whatever network it is that takes pictures at `size` and parameters of `transforms`."""
     images = torch.rand(2, 3, size, size, generator=torch.Generator().manual_seed(0))
-    parameters = scorer.transforms.sample(np.arange(4, dtype=np.uint64).reshape(2, 2), 3)
+    parameters = transforms.sample(np.arange(4, dtype=np.uint64).reshape(2, 2), 3)
     batch, m = torch.export.Dim("batch"), torch.export.Dim("m")
     return Graph(
-        ImageScores(scorer),
+        network,
         (images, parameters),
         {"x": {0: batch}, "parameters": {0: batch, 1: m}},
         {

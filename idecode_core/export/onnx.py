@@ -11,8 +11,10 @@ from pathlib import Path
 
 import torch
 
+from idecode_core.baselines.features import FeatureScorer
 from idecode_core.detector import Detector
 from idecode_core.errors import SettingError
+from idecode_core.export.features import feature_graph
 from idecode_core.export.graph import Graph
 from idecode_core.export.images import image_graph
 from idecode_core.files import write_folder
@@ -27,8 +29,15 @@ OPSET = 20  # the first with all that GridSample needs
 
 
 def graph_of(scorer: Scorer, name: str) -> Graph:
+    if scorer.kind == "own":
+        raise SettingError(
+            f"{name} was made around a network of your own: expected one of ours. Export your network by its own means, and give "
+            "it to Detector.around as predict_fn (docs/your-own-model.md)."
+        )
     if isinstance(scorer, ImageScorer):
         return image_graph(scorer)
+    if isinstance(scorer, FeatureScorer):
+        return feature_graph(scorer)
     if scorer.kind == "audio":
         from idecode_core.export.sounds import sound_graph  # needs the extra [audio]
 
@@ -48,7 +57,7 @@ def export_onnx(detector: Detector, folder: Path) -> None:
         "scorer_sha256": scorer_hash(scorer),
         "inputs": graph.inputs,
         "output": "scores: float32; the mean over the variants of a draw is its base score",
-        "variants": scorer.transforms.variants if isinstance(scorer, ImageScorer) else 1,
+        "variants": scorer.transforms.variants if isinstance(scorer, ImageScorer | FeatureScorer) else 1,
         "k": detector.calibration.k,
         "n_max": detector.calibration.n_max,
         "scorer": scorer.settings(),
