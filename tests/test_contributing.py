@@ -158,6 +158,11 @@ def test_a_new_page_is_a_thin_file_and_an_entry(tmp_path: Path, monkeypatch: pyt
     assert "0.05" in shown.markdown[0].value
 
 
+def test_the_cores_root_has_at_most_a_dozen_modules() -> None:
+    modules = sorted(path.stem for path in (ROOT / "idecode_core").glob("*.py"))
+    assert len(modules) <= 12, f"{modules}: a new one belongs in one of the folders"
+
+
 def test_contributing_has_a_recipe_for_each() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for thing in ("a scorer", "a transform set", "a base NCM", "a page"):
