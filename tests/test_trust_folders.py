@@ -109,6 +109,31 @@ def test_what_a_killed_process_leaves_beside_stored_scores_does_not_block_them(f
     assert open_stored(folder).id_set.name == "inside"
 
 
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"is_ood": np.array([True, False])},
+        {"is_ood": np.array("yes")},
+        {"label": np.array(["a"] * 2000)},
+        {"label": np.array("")},
+        {"label": np.array("two\nlines")},
+        {"label": np.array("\x1b[2J")},
+        {"label": np.array("x" * 2000)},
+    ],
+)
+def test_words_of_stored_scores_that_no_program_would_write_are_one_sentence(folder, lie):
+    """Two truth values in the place of one were a traceback on Home, for everybody."""
+    (folder / "training.json").unlink()
+    path = write_scores(folder, scores(), read_settings(folder).scorer_sha256)
+    with np.load(path) as arrays:
+        np.savez(path, **{**arrays, **lie})
+    edit_config(folder, files={})
+    with pytest.raises(CheckpointError, match=r"inside.npz: expected a label") as caught:
+        open_stored(folder)
+    assert "\n" not in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+
+
 def test_temporary_names_match_no_reader_and_old_ones_are_removed(folder, monkeypatch):
     seen: list[str] = []
     path = folder / "scores" / "[x].npz"

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from idecode_core.errors import CheckpointError, DataError
 from idecode_core.files import write_npz
+from idecode_core.files.names import printable
 from idecode_core.files.read import read_arrays
 from idecode_core.folder.manifest import add_files
 
 DRAWS_PER_RUN = 20
 RUNS = 5
+LONGEST_LABEL = 500
 SCORE_AGAIN = "Write it again with `python -m idecode_core score-sets FOLDER`."
 
 
@@ -79,7 +81,15 @@ def read_score_file(path: Path | str, scorer_sha256: str | None = None) -> Score
         raise CheckpointError(
             f"{path}: expected finite score vectors (N, at least {DRAWS_PER_RUN}) or (N, 1), got shape {vectors.shape}. {SCORE_AGAIN}"
         )
-    return ScoreSet(path.stem, str(arrays["label"]), bool(arrays["is_ood"]), vectors.astype(np.float32))
+    label, is_ood = arrays["label"], arrays["is_ood"]
+    words = str(label)
+    is_line = not label.shape and words.strip() and printable(words) == words and len(words) <= LONGEST_LABEL
+    if not is_line or is_ood.shape or is_ood.dtype.kind != "b":
+        raise CheckpointError(
+            f"{path}: expected a label, one line of text, and whether the set is OOD, got {printable(words[:40])!r} and "
+            f"{printable(str(is_ood)[:40])!r}. {SCORE_AGAIN}"
+        )
+    return ScoreSet(path.stem, words, bool(is_ood), vectors.astype(np.float32))
 
 
 def score_paths(folder: Path | str) -> list[Path]:

@@ -38,9 +38,16 @@ def get_configs() -> dict[str, FolderSettings]:
 
 
 def stamps(folder: Path, *patterns: str) -> Stamps:
-    """When each of the files that are there was written."""
+    """When each of the files that are there was written; 0 for one that has just gone, or a link to nothing."""
     found = sorted(path for pattern in patterns for path in folder.glob(pattern))
-    return tuple((str(path.relative_to(folder)), path.stat().st_mtime_ns) for path in found)
+    return tuple((str(path.relative_to(folder)), _written(path)) for path in found)
+
+
+def _written(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 @st.cache_resource(show_spinner=False, max_entries=4)

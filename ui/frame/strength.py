@@ -34,6 +34,6 @@ def _strength(_config: FolderSettings, folder: str, stamps: Stamps) -> "Strength
 
     try:
         stored = get_stored(_config)
+        return strength(stored) if stored is not None and stored.ood_sets else None
     except IdecodeError:
         return None
-    return strength(stored) if stored is not None and stored.ood_sets else None
