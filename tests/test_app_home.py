@@ -13,6 +13,7 @@ from trust_pages import make_checkpoints
 
 from idecode_core.evaluation.methods import evaluate
 from idecode_core.files import write_json
+from idecode_core.folder.scores import ScoreSet, write_scores
 from idecode_core.folder.settings import read_settings
 from idecode_core.folder.stored import open_stored
 from ui.frame.catalogue import PAGES, pages
@@ -133,6 +134,11 @@ def test_a_broken_folder_is_one_line_on_home_and_the_others_can_be_used(
 ) -> None:
     root = make_checkpoints(tmp_path)
     (root / "bare" / "config.json").write_text("[" * 9999)
+    # and stored scores that do not fit each other
+    config = read_settings(root / "fashion-rotations")
+    ragged = ScoreSet("svhn-test", "SVHN", True, np.ones((3, 1), np.float32))
+    write_scores(config.folder, ragged, config.scorer_sha256)
+    (config.folder / "scores" / "gone.npz").symlink_to("nowhere")
     monkeypatch.setenv("IDECODE_CHECKPOINTS", str(root))
     at = AppTest.from_file(str(ROOT / "pages" / "home.py"), default_timeout=PATIENCE).run()
     assert not at.exception
@@ -151,9 +157,12 @@ def test_names_and_summaries_of_strangers_are_plain_text_on_home_and_inspect(
     write_json(path, {**json.loads(path.read_text()), "name": remote, "summary": remote})
     monkeypatch.setenv("IDECODE_CHECKPOINTS", str(root))
     for page in ("home", "inspect"):
-        at = AppTest.from_file(str(ROOT / "pages" / f"{page}.py"), default_timeout=PATIENCE).run()
+        at = AppTest.from_file(str(ROOT / "pages" / f"{page}.py"), default_timeout=PATIENCE)
+        at.query_params["n"] = "999"  # the notice of a link that cannot be followed names the detector
+        at.run()
         assert not at.exception
-        in_main = (*at.main.markdown, *at.main.caption, *at.main.button_group)
+        assert "evil" in at.warning[0].value
+        in_main = (*at.main.markdown, *at.main.caption, *at.main.button_group, *at.warning)
         shown = [getattr(one, "label", "") or one.value for one in in_main]
         assert not [text for text in shown if remote in str(text)]
         assert any("evil" in str(text) for text in shown)

@@ -90,6 +90,7 @@ def test_another_way_to_write_the_same_epsilon_is_understood():
         ),
         ({"aggregate": "median", "p": "exact"}, ["aggregate = median", "p = exact"]),
         ({"g_k": "123"}, ["k = 123", f"shown is **{K}**"]),
+        ({"g_k": "9" * 5000}, ["k = 999", f"shown is **{K}**"]),
     ],
 )
 def test_a_link_that_cannot_be_followed_says_so(link, sentences):

@@ -33,7 +33,7 @@ def choose(settings: Settings) -> list[str]:
     if KEY in st.session_state:
         st.session_state[KEY] = [name for name in st.session_state[KEY] if name in others]
     return st.multiselect(
-        f"Beside {settings.detector}", others, alike, key=KEY, bind="query-params",
+        f"Beside {escape(settings.detector)}", others, alike, key=KEY, bind="query-params",
         help="Any number of detectors and of rival methods (the last ones) that have stored scores of this OOD set.",
     )  # fmt: skip
 

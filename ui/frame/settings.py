@@ -131,7 +131,7 @@ def unmet(wanted: Mapping[str, str], config: FolderSettings) -> list[str]:
     """A sentence for each setting that a link asks for and that is not what is shown."""
     why = {
         "detector": "which is not here",
-        "n": f"but {config.name} has 1 to {config.n_max} transforms",
+        "n": f"but {escape(config.name)} has 1 to {config.n_max} transforms",
         "epsilon": f"but it must be a share between {LEAST_EPSILON:g} and {LARGEST_EPSILON:g}",
         "aggregate": f"but it must be one of {', '.join(map(escape, AGGREGATES))}",
         "p": f"but it must be one of {', '.join(P_KINDS)}",
