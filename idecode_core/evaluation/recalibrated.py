@@ -12,6 +12,7 @@ import numpy as np
 
 from idecode_core.conformal import FloatArray, flagging_rank, k_needed
 from idecode_core.conformal.calibration import Calibration
+from idecode_core.conformal.judge import judge
 
 if TYPE_CHECKING:
     from idecode_core.scorer import Samples
@@ -98,7 +99,7 @@ def what_is_lost(
     catches = []
     for label, vectors in score_vectors.items():
         before, after = (
-            int(np.count_nonzero(calibration.p_values(vectors[:, :n], aggregate) < epsilon))
+            int(judge(calibration, vectors, n=n, epsilon=epsilon, aggregate=aggregate).is_ood.sum())
             for calibration in (parent, own)
         )
         catches.append(Catch(label, len(vectors), before, after))
