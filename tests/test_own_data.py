@@ -93,11 +93,13 @@ def test_animals_become_a_detector_that_flags_vehicles(run, tmp_path: Path, monk
     assert "cut.jpg" in out
     assert "itself.png" in out
     assert "again.png: the same as kind ä0/003.png" in out
+    assert "Files of other types are not looked at: .txt (1)." in out
     assert "Expected time" in out
     assert "--detector mine; the app lists it" in out
     made = tmp_path / "found by the app" / "mine"
     detector = load_detector("mine", "cpu")  # by its name, as the app finds it
     assert detector.summary == "our animals"
+    assert len((made / "left-out.txt").read_text(encoding="utf-8").splitlines()) == 3
     parts = parts_of(made)
     assert {name: len(rows) for name, rows in parts.items()} == {
         "proper": 34,
@@ -185,7 +187,12 @@ def test_own_detectors_of_one_folder_can_be_merged_and_others_not(run, own, smal
     ("make", "more", "said"),
     [
         (lambda folder: None, (), "own is not here: expected a folder of images"),
-        (lambda folder: folder.mkdir(), (), "found none"),
+        (lambda folder: folder.mkdir(), (), "found none. Check"),
+        (
+            lambda folder: (folder.mkdir(), (folder / "phone.HEIC").write_text("?")),
+            (),
+            "found none but .heic (1). Check the path, or convert",
+        ),
         (lambda folder: write_pictures(folder, random_images(1)), (), "expected at least 40 different images, got 1."),
         (
             lambda folder: [write_pictures(folder / str(i), random_images(9)) for i in range(5)],
@@ -312,11 +319,17 @@ def test_calibrate_leaves_out_copies_and_broken_files_and_names_the_parent(run, 
     status, _, err = run("calibrate", "own", "--out", "mine", "--n-max", 2, "--strict")
     assert status == 2
     assert "--strict" in err
-    status, out, err = run("calibrate", "own", "--out", "mine", "--n-max", 2, "--ood", "fashion-sample")
+    write_pictures(tmp_path / "other", load_images("textures-sample").x[:3])
+    (tmp_path / "other" / "cut too.png").write_bytes(
+        b"\x89PNG"
+    )  # found out before anything is calibrated, and no reason to stop
+    outside = ("--ood", "fashion-sample", "--ood", "other")
+    status, out, err = run("calibrate", "own", "--out", "mine", "--n-max", 2, *outside)
     assert status == 0, err
     assert "calibrated on 30 images" in out
     assert "copy.png: the same as 000.png" in out
-    assert "1 file cannot be read" in out
+    assert out.count("1 file cannot be read") == 2
     assert "Recalibrating repairs false alarms, not detection" in out
     assert "fashion-sample: fashion-rotations" in out
+    assert "other: fashion-rotations 3 of 3" in out
     assert "Parent: fashion-rotations" in (tmp_path / "mine" / "card.md").read_text(encoding="utf-8")

@@ -23,7 +23,11 @@ EPSILON = 0.05
 
 def calibrate(
     folder: Annotated[
-        str, typer.Argument(help="Folder of in-distribution files, or a dataset's name.", show_default=False)
+        str,
+        typer.Argument(
+            help="Folder of in-distribution files, a CSV of their paths, or a dataset's name.",
+            show_default=False,
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Where the new detector folder is written.", show_default=False)],
     detector: DetectorName = DEFAULT_DETECTOR,
@@ -61,6 +65,9 @@ def calibrate(
     base = open_detector(detector, device)
     noun, modality = NOUNS[base.scorer.modality], base.scorer.modality
     points = different_samples(folder, modality, data_root, strict)
+    outside = {name: different_samples(name, modality, data_root) for name in ood or ()} or bundled_sets(
+        modality, base.dataset
+    )
     belongs = summary or printable(f"{noun.capitalize()}s like those of {Path(folder).name}")
     with progress_bar("calibrating", len(points)) as progress:
         made = Detector.calibrate(
@@ -68,9 +75,6 @@ def calibrate(
         )
     n_max = made.calibration.n_max
     n = min(5, n_max, base.calibration.n_max)
-    outside = {name: samples(name, modality, data_root) for name in ood or ()} or bundled_sets(
-        modality, base.dataset
-    )
     vectors = {name: base.score_vectors(some, n=n, seed=seed) for name, some in outside.items()}
     lost = what_is_lost(base.calibration, made.calibration, vectors, n=n, epsilon=EPSILON)
     comparison = compare(made.calibration.scores(n), base.calibration.scores(n))
@@ -89,9 +93,10 @@ def calibrate(
     )
 
 
-def different_samples(source: str, modality: str, data_root: Path | None, strict: bool) -> Any:
-    """A dataset by its name, or the files of a folder without copies. Broken ones are counted and left out, or refused."""
-    if not Path(source).is_dir():
+def different_samples(source: str, modality: str, data_root: Path | None, strict: bool = False) -> Any:
+    """A dataset by its name, or the files of a folder or a CSV without copies. Broken ones are counted and left out, or
+    refused."""
+    if not Path(source).is_dir() and Path(source).suffix.lower() != ".csv":
         return samples(source, modality, data_root)
     from idecode_core.training.own.files import scan
 
@@ -100,8 +105,8 @@ def different_samples(source: str, modality: str, data_root: Path | None, strict
         raise InputError(f"{len(found.broken)} of the files cannot be read (--strict): {found.broken[0]}")
     if not found.files:
         raise InputError(f"{source}: none of the files can be read: {found.broken[0]}")
-    if found.broken or found.copies:
-        typer.echo("\n".join(found.sentences()[1:]))
+    if found.broken or found.copies or found.others:
+        typer.echo("\n".join(found.sentences()))
     return [file.path for file in found.files]
 
 

@@ -112,7 +112,12 @@ class Job:
         from idecode_core.files import write_text
         from idecode_core.training.own.parts import files_table
 
-        return {"files.csv": lambda path: write_text(path, files_table(self.found, self.own))}
+        files: dict[str, Writer] = {
+            "files.csv": lambda path: write_text(path, files_table(self.found, self.own))
+        }
+        if self.found.left_out:
+            files["left-out.txt"] = lambda path: write_text(path, self.found.left_out)
+        return files
 
 
 def train_own(wanted: Wanted, device: "torch.device", runs: Path) -> None:

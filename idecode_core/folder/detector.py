@@ -55,7 +55,7 @@ def restore(tensor: Tensor) -> Tensor:
 
 OWN = (
     *(*FILES, "card.md", "training.json", "split.npz", "recipe.json", "log.jsonl", "learning-curve.svg"),
-    *("files.csv", "report.html"),
+    *("files.csv", "left-out.txt", "report.html"),
     *("scores", "softmax", "plain", "ablations"),
 )
 """What belongs to the detector in a folder, and goes with it when another takes its place."""

@@ -29,6 +29,7 @@ def own_training_words(record: TrainingRecord) -> str:
         for key, words in (("broken", "could not be read"), ("copies", "were copies"))
         if settings.get(key)
     )
+    left_out += " (`left-out.txt`)" if left_out else ""
     accuracy = ""
     if record.validation_accuracy is not None:
         accuracy = f" Of the validation files {100 * record.validation_accuracy:.1f} % are named right."

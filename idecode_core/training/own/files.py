@@ -3,7 +3,8 @@
 import csv
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -55,6 +56,8 @@ class Scan:
     """Empty where the files have none."""
     broken: tuple[str, ...]
     copies: tuple[str, ...]
+    others: Mapping[str, int]
+    """Files that are not looked at: how many by the ending of their names."""
 
     @property
     def y(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
@@ -83,18 +86,40 @@ class Scan:
                 said += [f"  {sentence}" for sentence in these[:shown]]
                 if len(these) > shown:
                     said.append(f"  ... and {len(these) - shown:,} more")
+        if self.others:
+            said.append(f"Files of other types are not looked at: {printable(_kinds(self.others))}.")
         return said
+
+    @property
+    def left_out(self) -> str:
+        """left-out.txt: a sentence for each file, however many they are."""
+        return "".join(f"{sentence}\n" for sentence in (*self.broken, *self.copies))
 
 
 def _some(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
-def find_own(source: Path, extensions: tuple[str, ...], noun: str) -> list[Candidate]:
-    """The files of a folder, and below it, in a fixed order, or those of a CSV with a column `file` or `path`. Links to
-    folders are not followed, so that none can lead in a circle."""
+def _kinds(counts: Mapping[str, int]) -> str:
+    """The most frequent first.
+
+    >>> _kinds({".txt": 1, ".heic": 30, "": 2})
+    '.heic (30), without ending (2), .txt (1)'
+    """
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return _some([f"{ending or 'without ending'} ({count:,})" for ending, count in ordered])
+
+
+def find_own(
+    source: Path, extensions: tuple[str, ...], noun: str
+) -> tuple[list[Candidate], Mapping[str, int]]:
+    """The files of a folder, and below it, in a fixed order, or those of a CSV with a column `file` or `path`; and how many of
+    other types there are. Links to folders are not followed, so that none can lead in a circle."""
+    others: Counter[str] = Counter()
     if source.is_dir():
-        found = list(_walk(source, extensions))
+        names = list(_walk(source))
+        found = [_candidate(source, path) for path in names if path.name.lower().endswith(extensions)]
+        others.update(path.suffix.lower() for path in names if not path.name.lower().endswith(extensions))
     elif source.suffix.lower() == ".csv" and source.is_file():
         found = list(_rows(source))
     else:
@@ -104,22 +129,25 @@ def find_own(source: Path, extensions: tuple[str, ...], noun: str) -> list[Candi
             "are classes). Check the path."
         )
     if not found:
+        but = f" but {printable(_kinds(others))}" if others else ""
         raise InputError(
             f"{printable(str(source))}: expected {noun}s of type {', '.join(extensions)} in this folder or below it, found "
-            "none. Check the path, or convert the files."
+            f"none{but}. Check the path, or convert the files."
         )
-    return found
+    return found, others
 
 
-def _walk(folder: Path, extensions: tuple[str, ...]) -> Iterator[Candidate]:
+def _walk(folder: Path) -> Iterator[Path]:
+    """What is not hidden."""
     for here, inside, names in os.walk(folder):
         inside[:] = sorted(name for name in inside if not name.startswith("."))
-        for name in sorted(names):
-            if name.lower().endswith(extensions) and not name.startswith("."):
-                path = Path(here) / name
-                relative = path.relative_to(folder)
-                label = relative.parts[0] if len(relative.parts) > 1 else ""
-                yield Candidate(path, printable(relative.as_posix()), printable(label))
+        yield from (Path(here) / name for name in sorted(names) if not name.startswith("."))
+
+
+def _candidate(folder: Path, path: Path) -> Candidate:
+    relative = path.relative_to(folder)
+    label = relative.parts[0] if len(relative.parts) > 1 else ""
+    return Candidate(path, printable(relative.as_posix()), printable(label))
 
 
 def _rows(table: Path) -> Iterator[Candidate]:
@@ -151,7 +179,7 @@ def scan(
     """Read every file once. Without `labels`, subfolders are classes if there are at least two of them and no file lies
     beside them. `progress` gets (files done, files)."""
     look = _look_at_sound if modality == "audio" else _look_at_image
-    candidates = find_own(Path(source), modality_named(modality).extensions, NOUNS[modality])
+    candidates, others = find_own(Path(source), modality_named(modality).extensions, NOUNS[modality])
     files: dict[str, OwnFile] = {}
     broken, copies = [], []
     for done, candidate in enumerate(candidates, start=1):
@@ -167,7 +195,13 @@ def scan(
             progress(done, len(candidates))
     good = tuple(files.values())
     return Scan(
-        str(source), modality, good, classes_of(good, labels, str(source)), tuple(broken), tuple(copies)
+        str(source),
+        modality,
+        good,
+        classes_of(good, labels, str(source)),
+        tuple(broken),
+        tuple(copies),
+        others,
     )
 
 
