@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from idecode_core.draws import Prepared, content_key
+from idecode_core.draws import Prepared
 from idecode_core.errors import SettingError
-from idecode_core.image.features import Preprocessing, unit_range
-from idecode_core.image.read import Pixels, decode
-from idecode_core.models.equivariant import ModelConfig, build_backbone
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.pictures import TakesPictures
+from idecode_core.models.equivariant import Encoder, ModelConfig
 from idecode_core.models.restore import with_weights
 from idecode_core.scorer import (
     Inspected,
@@ -40,27 +40,19 @@ MODEL = "model."
 """Of the network's weights among a scorer's tensors."""
 
 
-class Frozen(nn.Module):
+class Frozen(Encoder):
     """A backbone whose weights stay as they are: pictures in [0, 1] (batch, 3, h, w) -> features of length 1 (batch, d)."""
 
-    mean: Tensor
-    std: Tensor
-
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.backbone = build_backbone(config)
-        self.register_buffer("mean", torch.tensor(config.mean).view(1, -1, 1, 1))
-        self.register_buffer("std", torch.tensor(config.std).view(1, -1, 1, 1))
+        super().__init__(config)
         self.requires_grad_(False).eval()
 
     def forward(self, x: Tensor) -> Tensor:
-        z: Tensor = self.backbone(((x - self.mean) / self.std).contiguous(memory_format=torch.channels_last))
-        return nn.functional.normalize(z, dim=-1)
+        return nn.functional.normalize(self.encode(x), dim=-1)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Features:
+class Features(TakesPictures):
     """A frozen network, G and the preprocessing that belongs to them: samples -> features of g(x)."""
 
     model: Frozen
@@ -71,18 +63,12 @@ class Features:
     def __post_init__(self) -> None:
         self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
 
-    def decode(self, samples: Samples) -> Iterator[Any]:
-        return decode(samples)
-
-    def prepare(self, decoded: Pixels, seed: int) -> Prepared:
-        return Prepared(content_key(decoded, seed), seed, self.preprocessing(decoded))
-
     def points_per_batch(self, n: int) -> int:
         return max(1, PIXELS_PER_BATCH // (n * self.transforms.variants * self.preprocessing.size**2))
 
     def variants(self, points: Sequence[Prepared], n: int) -> tuple[Tensor, Tensor, Tensor]:
         """Drawn parameters (batch, m, ...), g(x) (batch, m, 3, h, w) and its features (batch, m, d)."""
-        x = unit_range([point.x for point in points], self.device)
+        x = self.tensor(points)
         drawn = self.transforms.sample(np.stack([point.key for point in points]), n)
         with torch.inference_mode():
             gx = self.transforms.apply(x, drawn)
@@ -101,7 +87,6 @@ class FeatureScorer(Features, ABC):
     """Features, and what is far from those of the proper training set. `classes` are the user's, if there are any."""
 
     kind: ClassVar[str]
-    modality: ClassVar[str] = "image"
     term: ClassVar[str]
     """The one summand of a draw's score, in words."""
 

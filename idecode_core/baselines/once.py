@@ -5,7 +5,7 @@ draw and members that do not. A subclass says how strange x is: one file per met
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from idecode_core.draws import Prepared, content_key
-from idecode_core.image.features import Preprocessing, unit_range
-from idecode_core.image.read import Pixels, decode
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.pictures import TakesPictures
 from idecode_core.scorer import (
     Inspected,
     Progress,
@@ -36,11 +35,10 @@ AS_IT_IS = "as it is"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class OnceScorer(ABC):
+class OnceScorer(TakesPictures, ABC):
     """What rivals share: pictures come in, one number per picture comes out, larger = stranger."""
 
     kind: ClassVar[str]
-    modality: ClassVar[str] = "image"
     most_draws: ClassVar[int] = 1
     """What `Detector.calibrate` stores per point: more would be the same number again."""
     term: ClassVar[str]
@@ -74,19 +72,9 @@ class OnceScorer(ABC):
         """What the method says of one picture (1, 3, size, size), in words."""
         return ""
 
-    def decode(self, samples: Samples) -> Iterator[Any]:
-        return decode(samples)
-
-    def prepare(self, decoded: Pixels, seed: int) -> Prepared:
-        return Prepared(content_key(decoded, seed), seed, self.preprocessing(decoded))
-
     @property
     def points_per_batch(self) -> int:
         return max(1, PIXELS_PER_BATCH // self.preprocessing.size**2)
-
-    def tensor(self, points: Sequence[Prepared]) -> Tensor:
-        """Prepared samples -> floats in [0, 1] on the device: (batch, 3, size, size)."""
-        return unit_range([point.x for point in points], self.device)
 
     def score(
         self, samples: Samples, *, n: int = 1, seed: int = 0, progress: Progress | None = None

@@ -13,10 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from idecode_core.draws import Prepared, content_key
 from idecode_core.errors import SettingError
-from idecode_core.image.features import Preprocessing, unit_range
-from idecode_core.image.read import Pixels, decode
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.pictures import TakesPictures
 from idecode_core.image.variants import image_variants
 from idecode_core.models import Equivariant, ModelConfig, blank_model
 from idecode_core.models.pieces import in_pieces
@@ -56,11 +55,10 @@ class Predicted:
 
 
 @dataclass(frozen=True, eq=False)
-class ImageScorer(NetworkScorer):
+class ImageScorer(TakesPictures, NetworkScorer):
     """M, G and the base NCM for images, with the preprocessing that belongs to them."""
 
     kind: ClassVar[str] = "image"
-    modality: ClassVar[str] = "image"
 
     model: Equivariant
     transforms: TransformSet
@@ -75,12 +73,6 @@ class ImageScorer(NetworkScorer):
                 f"No base NCM is called {self.base_ncm!r}; expected one of {', '.join(BASE_NCMS)}."
             )
         self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
-
-    def decode(self, samples: Samples) -> Iterator[Any]:
-        return decode(samples)
-
-    def prepare(self, decoded: Pixels, seed: int) -> Prepared:
-        return Prepared(content_key(decoded, seed), seed, self.preprocessing(decoded))
 
     def batches(
         self, base_ncms: Sequence[str], samples: Samples, n: int, seed: int
@@ -106,10 +98,6 @@ class ImageScorer(NetworkScorer):
                 {name: found.reshape(len(chunk), n, -1).mean(axis=2) for name, found in scores.items()},
                 drawn,
             )
-
-    def tensor(self, points: Sequence[Prepared]) -> Tensor:
-        """Prepared samples -> floats in [0, 1] on the device: (batch, 3, size, size)."""
-        return unit_range([point.x for point in points], self.device)
 
     def predict(self, x: Tensor, parameters: Tensor, base_ncms: Sequence[str] | None = None) -> Predicted:
         """M on the variants of x (batch, 3, h, w) that the drawn parameters (batch, m, ...) make."""

@@ -68,8 +68,8 @@ def build_backbone(config: ModelConfig) -> ResNet | WideResNet | Compact | Dense
     )
 
 
-class Equivariant(nn.Module):
-    """M: backbone, optional pairing, head. Images come in as floats in [0, 1]; normalisation is part of M."""
+class Encoder(nn.Module):
+    """A backbone with its normalisation: images come in as floats in [0, 1]."""
 
     mean: Tensor
     std: Tensor
@@ -80,6 +80,22 @@ class Equivariant(nn.Module):
         self.backbone = build_backbone(config)
         self.register_buffer("mean", torch.tensor(config.mean).view(1, -1, 1, 1))
         self.register_buffer("std", torch.tensor(config.std).view(1, -1, 1, 1))
+
+    def normalise(self, x: Tensor) -> Tensor:
+        normalised: Tensor = (x - self.mean) / self.std
+        return normalised.contiguous(memory_format=torch.channels_last)
+
+    def encode(self, x: Tensor) -> Tensor:
+        """x (batch, 3, h, w) in [0, 1] -> features (batch, d)."""
+        features: Tensor = self.backbone(self.normalise(x))
+        return features
+
+
+class Equivariant(Encoder):
+    """M: encoder, optional pairing, head."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
         features = self.backbone.out_features * (2 if config.pair else 1)
         self.head = self._head(features, config.outputs)
         if config.variance:
@@ -91,15 +107,6 @@ class Equivariant(nn.Module):
                 nn.Linear(features, self.config.hidden), nn.ReLU(), nn.Linear(self.config.hidden, outputs)
             )
         return nn.Linear(features, outputs)
-
-    def normalise(self, x: Tensor) -> Tensor:
-        normalised: Tensor = (x - self.mean) / self.std
-        return normalised.contiguous(memory_format=torch.channels_last)
-
-    def encode(self, x: Tensor) -> Tensor:
-        """x (batch, 3, h, w) in [0, 1] -> features (batch, d)."""
-        features: Tensor = self.backbone(self.normalise(x))
-        return features
 
     def decode(self, z: Tensor | None, z_g: Tensor) -> Tensor:
         """Features of x (batch, d) and of its variants (batch, m, d) -> predictions (batch, m, outputs)."""
