@@ -123,6 +123,20 @@ def test_what_an_npz_declares_is_checked_before_room_is_made_for_it(data, messag
         read_arrays(data, what="scores", error=DataError, hint="", name="x")
 
 
+@pytest.mark.parametrize("kind", ["bytes", "file"])
+def test_an_npz_of_very_many_arrays_is_refused_before_one_is_read(kind, tmp_path, monkeypatch):
+    """Each header takes a moment; a million of them fit into an upload, and took minutes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for i in range(1_001):
+            archive.writestr(f"{i}.npy", b"")
+    (tmp_path / "x.npz").write_bytes(buffer.getvalue())
+    monkeypatch.setattr(zipfile, "ZipFile", lambda *_: pytest.fail("it was taken apart"))
+    source = buffer.getvalue() if kind == "bytes" else tmp_path / "x.npz"
+    with pytest.raises(DataError, match="holds more than 1,000 files"):
+        read_arrays(source, what="scores", error=DataError, hint="", name="x")
+
+
 def test_the_shape_of_an_array_is_read_from_its_header(tmp_path: Path) -> None:
     write_npz(tmp_path / "x.npz", {"a": np.zeros((3, 7)), "b": np.zeros(2)})
     assert declared_shape(tmp_path / "x.npz", "a") == (3, 7)

@@ -91,7 +91,9 @@ def damages(
     """Cut, bytes changed, pieces removed, doubled, reversed or filled with zeros."""
     size = len(data)
     for share in (0.0, 0.05, 0.3, 0.6, 0.9, 0.99):
-        yield BadFile(kind, name, data[: int(share * size)], f"cut to {share:.0%}", share == 0)
+        # of a picture the first part may be all that matters; of a sound something is missing
+        must_be_refused = share == 0 or kind == "sound"
+        yield BadFile(kind, name, data[: int(share * size)], f"cut to {share:.0%}", must_be_refused)
     for i in range(changes):
         changed = bytearray(data)
         for place in generator.integers(0, size, 1 + i % 5):
@@ -279,6 +281,8 @@ def odd_archives(large: bool) -> Iterator[BadFile]:
         yield BadFile("zip", "path.zip", archive({name: picture}), "a path that leads out or is odd")
     if large:
         yield BadFile("zip", "bomb.zip", archive({f"{i}.png": bytes(40 * 2**20) for i in range(3)}), "a bomb")
+        yield BadFile("zip", "table.zip", table_without_an_end(4_000_000), "4,000,000 entries, no file", True)
+        yield BadFile("scores", "table.npz", table_without_an_end(10**6), "1,000,000 entries, no array", True)
     yield BadFile(
         "zip", "many.zip", archive({f"{i}.png": b"" for i in range(21_000)}), "21,000 members", True
     )
@@ -335,6 +339,12 @@ def archive(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> by
         for name, data in members.items():
             opened.writestr(zipfile.ZipInfo(name), data, method)
     return buffer.getvalue()
+
+
+def table_without_an_end(entries: int) -> bytes:
+    """A zip that is nothing but a table of contents."""
+    table = (b"PK\x01\x02" + bytes(24) + struct.pack("<H", 1) + bytes(16) + b"a") * entries
+    return table + struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, 1, 1, len(table), 0, 0)
 
 
 def chunk(name: bytes, data: bytes) -> bytes:

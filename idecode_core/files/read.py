@@ -7,12 +7,15 @@ import errno
 import io
 import json
 import lzma
+import mmap
+import re
 import stat
 import struct
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +28,11 @@ MOST_BYTES = 2**28
 """What the arrays of one file may take in memory, unless the caller says otherwise: scores of more than a million points."""
 DATASET_BYTES = 2**34
 """The same for a dataset that a user has put there."""
+MOST_ARRAYS = 1_000
+"""In one npz file."""
 MOST_JSON_BYTES = 16 * 2**20
+ENTRY = b"PK\x01\x02"
+"""How the entry of each member begins in a zip's table of contents."""
 # What NumPy, zipfile and json raise on damaged, cut, locked or hostile files, found by trying.
 DAMAGE = (
     LookupError,
@@ -84,9 +91,7 @@ def read_arrays(
     """
     name = name or str(source)
     try:
-        if isinstance(source, Path):
-            regular_size(source)  # a pipe would wait for ever
-        with zipfile.ZipFile(source if isinstance(source, Path) else io.BytesIO(source)) as archive:
+        with open_npz(source) as archive:
             check_declared_sizes(archive, MOST_BYTES if most_bytes is None else most_bytes)
         with np.load(
             source if isinstance(source, Path) else io.BytesIO(source), allow_pickle=False
@@ -102,9 +107,26 @@ def read_arrays(
 
 def declared_shape(path: Path, name: str) -> tuple[int, ...]:
     """The shape of one array of an npz file, from its header alone; anything of DAMAGE when it cannot be read."""
-    regular_size(path)
-    with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
+    with open_npz(path) as archive, archive.open(f"{name}.npy") as file:
         return read_header(file)[0]
+
+
+def open_npz(source: Path | bytes) -> zipfile.ZipFile:
+    """The zip that an npz file is; ValueError when it holds far more than arrays. Each entry takes time and memory: a
+    million of them fit into 50 MB."""
+    if isinstance(source, Path) and not regular_size(source):  # a pipe would wait for ever
+        raise zipfile.BadZipFile("the file is empty")
+    if count_entries(source, MOST_ARRAYS) > MOST_ARRAYS:
+        raise ValueError(f"it holds more than {MOST_ARRAYS:,} files")
+    return zipfile.ZipFile(source if isinstance(source, Path) else io.BytesIO(source))
+
+
+def count_entries(source: Path | bytes, most: int) -> int:
+    """How many members a zip has at the most, up to one more than `most`; from its bytes, before they are taken apart."""
+    if isinstance(source, bytes):
+        return source.count(ENTRY)
+    with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return sum(1 for _ in islice(re.finditer(ENTRY, content), most + 1))
 
 
 def check_declared_sizes(archive: zipfile.ZipFile, most_bytes: int) -> None:
