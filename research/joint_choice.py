@@ -1,11 +1,11 @@
 """What should one draw of the joint network count? Tried on development data: `python -m research.joint_choice FOLDER`.
 
-The network names the class and the turn of g(x). Candidates read its outputs and features of the same draws; none of the
-tables' OOD sets is looked at. docs/joint.md holds the table.
+The network names the class and the turn of g(x), and the class of x, which is encoded once. Candidates read its outputs and
+features of the same draws; none of the tables' OOD sets is looked at. docs/joint.md holds the table.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,27 +16,51 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import log_softmax, normalize
 
+from idecode_core.baselines.mahalanobis import shared_gaussian, squared_distances
 from idecode_core.evaluation.metrics import auroc
 from idecode_core.folder.detector import load_detector
 from idecode_core.folder.training_record import read_split
 from idecode_core.image.scorer import ImageScorer
-from idecode_core.image.sets import load_images
-from idecode_core.ncm import RANGES, cross_entropy, evidence, familiarity
+from idecode_core.image.sets import ImageSet, load_images
+from idecode_core.ncm import RANGES, cross_entropy, evidence, familiarity, label_logit
 from idecode_core.report.tables import table
 from idecode_core.scorer import chunks, prepared
+from idecode_core.transforms import SharpRotations
 from research.development import development_sets, validation_images
 
-DRAWS, BATCH, BANK, K = 5, 100, 5000, 50
+BATCH, BANK, K = 100, 5000, 50
+DRAWS = {"one": 5, "all": 2}
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Features of training points, at length 1, and what was fitted to them."""
+
+    bank: Tensor  # (BANK, d)
+    gaussian: tuple[Tensor, Tensor, Tensor]
+
+    def neighbour(self, z: Tensor) -> Tensor:
+        """Distance of features (..., d), at length 1, from the K-th nearest ones: (...)."""
+        flat = normalize(z, dim=-1).flatten(0, -2)
+        found = [torch.cdist(one, self.bank).kthvalue(K, dim=1).values for one in flat.split(1000)]
+        return torch.cat(found).view(z.shape[:-1])
+
+    def distance(self, z: Tensor) -> Tensor:
+        """Mahalanobis distance, squared, from the closest class, of features (..., d) at length 1: (...)."""
+        found = squared_distances(normalize(z, dim=-1).flatten(0, -2), *self.gaussian).amin(dim=1)
+        return found.view(z.shape[:-1])
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What M said of the draws of each image."""
+    """What M said of the draws of each image, and of the image itself."""
 
     logits: Tensor  # (N, m, RANGES + classes)
     features: Tensor  # (N, m, d)
     turn: Tensor  # (N, m): the turn that was applied
-    bank: Tensor  # (BANK, d): features of training points, of length 1
+    of_x: Tensor  # (N, classes)
+    features_of_x: Tensor  # (N, d)
+    known: Known
 
     @property
     def error(self) -> Tensor:
@@ -47,52 +71,64 @@ class Answers:
         return self.logits[..., RANGES:]
 
     @property
+    def evidence_of_x(self) -> Tensor:
+        return evidence(self.of_x)[:, None]
+
+    @property
     def from_uniform(self) -> Tensor:
         """KL(uniform || M(g(x))), up to a constant: large where M is sure of a class."""
         return -log_softmax(self.classes, dim=-1).mean(dim=-1)
-
-    @property
-    def neighbour(self) -> Tensor:
-        """Distance of the features, at length 1, from the K-th nearest ones of the training set."""
-        z = normalize(self.features, dim=-1)
-        return torch.stack([torch.cdist(one, self.bank).kthvalue(K, dim=1).values for one in z])
 
 
 CANDIDATES: dict[str, Callable[[Answers], Tensor]] = {
     "turn": lambda found: found.error,
     "turn - familiarity": lambda found: found.error - familiarity(found.features),
     "-log max softmax": lambda found: -log_softmax(found.classes, dim=-1).amax(dim=-1),
-    "-largest logit": lambda found: -found.classes.amax(dim=-1),
-    "-evidence": lambda found: -evidence(found.classes),
     "-KL from uniform": lambda found: -found.from_uniform,
+    "-evidence": lambda found: -evidence(found.classes),
+    "-evidence of x": lambda found: -found.evidence_of_x.expand(found.error.shape),
+    "-logit of x's label": lambda found: label_logit(found.classes, found.of_x),
     "turn - KL from uniform": lambda found: found.error - found.from_uniform,
     "turn - evidence": lambda found: found.error - evidence(found.classes),
     "turn - evidence - familiarity": lambda found: (
         found.error - evidence(found.classes) - familiarity(found.features)
     ),
-    "turn - 2 evidence": lambda found: found.error - 2 * evidence(found.classes),
-    "nearest neighbours": lambda found: found.neighbour,
-    "turn - evidence + 10 neighbours": lambda found: (
-        found.error - evidence(found.classes) + 10 * found.neighbour
+    "turn - evidence of x": lambda found: found.error - found.evidence_of_x,
+    "turn - evidence - evidence of x": lambda found: (
+        found.error - evidence(found.classes) - found.evidence_of_x
+    ),
+    "turn - logit of x's label": lambda found: found.error + label_logit(found.classes, found.of_x),
+    "turn - logit of x's label - evidence of x": lambda found: (
+        found.error + label_logit(found.classes, found.of_x) - found.evidence_of_x
+    ),
+    "nearest neighbours": lambda found: found.known.neighbour(found.features),
+    "nearest neighbours of x": lambda found: found.known.neighbour(found.features_of_x)[:, None].expand(
+        found.error.shape
+    ),
+    "Mahalanobis at length 1": lambda found: found.known.distance(found.features),
+    "Mahalanobis at length 1 of x": lambda found: found.known.distance(found.features_of_x)[:, None].expand(
+        found.error.shape
     ),
 }
 
 
 @torch.inference_mode()
-def answers(scorer: ImageScorer, images: NDArray[np.uint8], bank: Tensor) -> Answers:
+def answers(scorer: ImageScorer, images: NDArray[np.uint8], known: Known, draws: int) -> Answers:
     parts = []
     for batch in chunks(prepared(scorer, images, seed=0), BATCH):
-        drawn = scorer.transforms.sample(np.stack([point.key for point in batch]), DRAWS)
-        found = scorer.predict(scorer.tensor(batch), drawn)
-        parts.append((found.prediction, found.features, found.target))
-    logits, features, turn = (torch.cat(part) for part in zip(*parts, strict=True))
-    return Answers(logits, features, turn, bank)
+        drawn = scorer.transforms.sample(np.stack([point.key for point in batch]), draws)
+        x = scorer.tensor(batch)
+        found, z = scorer.predict(x, drawn), scorer.model.encode(x)
+        of_x = scorer.model.decode(None, z[:, None])[:, 0, RANGES:]
+        parts.append((found.prediction, found.features, found.target, of_x, z))
+    return Answers(*(torch.cat(part) for part in zip(*parts, strict=True)), known)
 
 
 @torch.inference_mode()
-def training_features(scorer: ImageScorer, images: NDArray[np.uint8]) -> Tensor:
-    batches = chunks(prepared(scorer, images, seed=0), DRAWS * BATCH)
-    return normalize(torch.cat([scorer.model.encode(scorer.tensor(batch)) for batch in batches]), dim=-1)
+def known_features(scorer: ImageScorer, images: ImageSet) -> Known:
+    batches = chunks(prepared(scorer, images.x, seed=0), 5 * BATCH)
+    z = normalize(torch.cat([scorer.model.encode(scorer.tensor(batch)) for batch in batches]), dim=-1)
+    return Known(z, shared_gaussian(z, torch.from_numpy(images.y)))
 
 
 def main(
@@ -105,16 +141,23 @@ def main(
     scorer = load_detector(folder).scorer
     assert isinstance(scorer, ImageScorer)
     split = read_split(folder)
-    proper = load_images("cifar10-train", data_root).take(split.proper[:BANK])
-    bank = training_features(scorer, proper.x)
-    inside = answers(scorer, validation_images(split, data_root).x, bank)
-    outside = {name: answers(scorer, images.x, bank) for name, images in development_sets(data_root).items()}
-    rows = []
-    for name, candidate in CANDIDATES.items():
-        known = candidate(inside).sum(dim=1).double().numpy()
-        found = [auroc(known, candidate(other).sum(dim=1).double().numpy()) for other in outside.values()]
-        rows.append([name, *(f"{100 * value:.1f}" for value in found), f"{100 * np.mean(found):.1f}"])
-    typer.echo(table(["score", *outside, "mean"], rows))
+    train = load_images("cifar10-train", data_root)
+    known = known_features(scorer, train.take(np.random.default_rng(0).permutation(split.proper)[:BANK]))
+    validation, outside = validation_images(split, data_root), development_sets(data_root)
+    for per_draw, draws in DRAWS.items():
+        drawing = replace(scorer, transforms=SharpRotations(per_draw=per_draw))  # type: ignore[arg-type]
+        inside = answers(drawing, validation.x, known, draws)
+        others = {name: answers(drawing, images.x, known, draws) for name, images in outside.items()}
+        rows = []
+        for name, candidate in CANDIDATES.items():
+            iid = candidate(inside).sum(dim=1).double().numpy()
+            found = [auroc(iid, candidate(other).sum(dim=1).double().numpy()) for other in others.values()]
+            rows.append([name, *(f"{100 * value:.1f}" for value in found), f"{100 * np.mean(found):.2f}"])
+        right = float((inside.of_x.argmax(dim=1).numpy() == validation.y).mean())
+        typer.echo(
+            f"per_draw = {per_draw}, n = {draws}; {100 * right:.1f} % of the validation part named right\n"
+        )
+        typer.echo(table(["score", *outside, "mean"], rows) + "\n")
 
 
 if __name__ == "__main__":

@@ -78,6 +78,25 @@ def test_in_training_the_length_of_features_does_not_make_the_label_surer() -> N
     torch.testing.assert_close(task.shortened(z).norm(dim=-1), torch.full((8,), 10.0))
 
 
+def test_in_bfloat16_the_loss_is_about_the_same_and_weights_losses_and_scores_stay_in_float32() -> None:
+    faster = replace(JOINT, shows=replace(JOINT.shows, bfloat16=True))
+    images = tiny_images()
+    losses = []
+    for recipe in (JOINT, faster):
+        task = make_task(recipe, image_parts(recipe, images))
+        model = task.initialise()
+        x, y = torch.rand(8, 3, 16, 16, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 1] * 4)
+        loss, _ = task.loss(model, x, y, np.random.default_rng(0))
+        loss.backward()  # type: ignore[no-untyped-call]
+        assert loss.dtype == torch.float32
+        assert {weight.dtype for weight in model.parameters()} == {torch.float32}
+        assert isinstance(task, image.ImageTask)
+        assert task.encode(model, x).dtype == torch.float32
+        losses.append(loss.item())
+    assert losses[0] != losses[1]  # it was computed in another way
+    np.testing.assert_allclose(losses[1], losses[0], rtol=0.03)
+
+
 def test_all_examples_teach_the_label_and_the_second_half_also_the_turn() -> None:
     """The same batch twice, once with other labels in the second half: the loss changes; the count of right ones does not."""
     task = make_task(JOINT, image_parts(JOINT, tiny_images()))

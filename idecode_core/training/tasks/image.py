@@ -126,10 +126,10 @@ class ImageTask:
         gx = transforms.apply(x, parameters)  # (batch, m, 3, h, w)
         m = gx.shape[1]
         if model.config.pair:
-            z_all = model.encode(torch.cat([x, gx.flatten(0, 1)]))
+            z_all = self.encode(model, torch.cat([x, gx.flatten(0, 1)]))
             z, z_g = z_all[: len(x)], z_all[len(x) :].unflatten(0, (len(x), m))
         else:
-            z, z_g = None, model.encode(gx.flatten(0, 1)).unflatten(0, (len(x), m))
+            z, z_g = None, self.encode(model, gx.flatten(0, 1)).unflatten(0, (len(x), m))
         if self.shows.task == "transform_parameters":
             return gaussian_nll(model.decode(z, z_g), model.decode_log_variance(z, z_g), target), None
         logits = model.decode(z, z_g).flatten(0, 1)
@@ -138,6 +138,11 @@ class ImageTask:
         if self.shows.triplet:
             loss = loss + self.shows.triplet * centre_triplet(z_g.flatten(0, 1), labels)
         return loss, logits.argmax(-1) == labels
+
+    def encode(self, model: Equivariant, x: Tensor) -> Tensor:
+        """Features (batch, d) of x (batch, 3, h, w), in float32 however they were computed."""
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.shows.bfloat16):
+            return model.encode(x).float()
 
     def label_loss(
         self,
@@ -150,7 +155,7 @@ class ImageTask:
         """M names the class of x, shown transformed as often as the recipe says."""
         shown = torch.from_numpy(generator.random(len(x)) < self.shows.transformed).to(x.device)
         gx = self.recipe.transforms.apply(x, self.recipe.transforms.sample(keys, 1)).squeeze(1)
-        z = model.encode(torch.where(shown[:, None, None, None], gx, x))
+        z = self.encode(model, torch.where(shown[:, None, None, None], gx, x))
         logits = model.decode(None, z[:, None]).squeeze(1)
         return cross_entropy(logits, y), logits.argmax(-1) == y
 
@@ -162,7 +167,7 @@ class ImageTask:
             transforms = replace(transforms, per_draw="one")
         parameters = transforms.sample(keys[half:], 1)  # (batch / 2, 1, ...)
         target = transforms.target(parameters).to(x.device)[:, 0]
-        z = model.encode(torch.cat([x[:half], transforms.apply(x[half:], parameters)[:, 0]]))
+        z = self.encode(model, torch.cat([x[:half], transforms.apply(x[half:], parameters)[:, 0]]))
         kinds = model.config.outputs - len(self.classes)  # the first outputs are about g
         labels = model.decode(None, self.shortened(z)[:, None])[:, 0, kinds:]
         of_g = model.decode(None, z[half:, None])[:, 0, :kinds]
