@@ -273,8 +273,12 @@ def test_evaluate_compares_two_folders(run, files, tmp_path):
         (tmp_path / name).mkdir()
         for i, image in enumerate(images):
             Image.fromarray(image).save(tmp_path / name / f"{i:02}.png")
-    status, out, _ = run("evaluate", "--id", "good", "--ood", "strange", "--json", "--n", 2)
+    (tmp_path / "strange" / "cut.jpg").write_bytes(b"\xff\xd8")
+    status, out, err = run("evaluate", "--id", "good", "--ood", "strange", "--json", "--n", 2)
     assert status == 0
+    assert "strange/cut.jpg: is not an image" in err
+    assert "left out" in err
+    (tmp_path / "strange" / "cut.jpg").unlink()
     row = json.loads(out)
     detector = load_detector(CHECKPOINTS / "fashion-rotations", "cpu")
     good, strange = (

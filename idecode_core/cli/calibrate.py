@@ -98,9 +98,9 @@ def different_samples(source: str, modality: str, data_root: Path | None, strict
     refused."""
     if not Path(source).is_dir() and Path(source).suffix.lower() != ".csv":
         return samples(source, modality, data_root)
-    from idecode_core.training.own.files import scan
+    from idecode_core.cli.own_data import look
 
-    found = scan(source, modality, "none")
+    found = look(Path(source), modality, "none")
     if strict and found.broken:
         raise InputError(f"{len(found.broken)} of the files cannot be read (--strict): {found.broken[0]}")
     if not found.files:

@@ -124,13 +124,13 @@ def own_rows(
     data_root: Path | None,
 ) -> list[Row]:
     """Rows of the user's own data; the first source is in-distribution."""
-    judged = []
-    for source in sources:
-        points = inputs.samples(source, detector.scorer.modality, data_root)
+    judged, modality = [], detector.scorer.modality
+    sets = [inputs.samples(source, modality, data_root) for source in sources]  # a wrong name is told at once
+    for source, points in zip(sources, sets, strict=True):
         with inputs.progress_bar(source, len(points)) as progress:
             judged.append(
                 detector.detect(
-                    points,
+                    inputs.readable(points, modality) if Path(source).is_dir() else points,
                     n=n,
                     epsilon=epsilon,
                     delta=delta,

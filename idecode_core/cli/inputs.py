@@ -82,6 +82,18 @@ def samples(source: str, modality: str, data_root: Path | None) -> "Sequence[Any
         ) from None
 
 
+def readable(paths: Sequence[Path], modality: str) -> Iterator[Any]:
+    """Decoded files, one after the other; of one that cannot be read is told why, and it is passed over."""
+    from idecode_core.modality import modality_named
+
+    read = modality_named(modality).read
+    for path in paths:
+        try:
+            yield read(path, str(path))
+        except InputError as error:
+            complain(f"{error} It is left out.")
+
+
 @contextmanager
 def progress_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar on stderr while points are scored; nothing where stderr is not a terminal."""
