@@ -13,6 +13,7 @@ from idecode_core.files import write_json
 from idecode_core.image.sets import load_images
 from idecode_core.plots.style import DARK, ID, LIGHT
 from ui.frame.catalogue import pages
+from ui.frame.look import INK
 from ui.frame.samples import png
 
 TRACKER = "![x](http://tracker.example/x.png) <img src='http://tracker.example/y.png'>"
@@ -86,8 +87,14 @@ def test_figures_have_the_colours_of_the_theme(
     settled(page)
     colour = bar.evaluate("path => getComputedStyle(path).fill")
     wanted = theme.lines[ID]  # type: ignore[attr-defined]
-    assert colour == f"rgb({int(wanted[1:3], 16)}, {int(wanted[3:5], 16)}, {int(wanted[5:], 16)})"
+    assert colour == as_css(wanted)
+    page.get_by_role("link", name="How it works").first.click()
+    expect(page.get_by_role("button", name="Next")).to_have_css("color", as_css(INK[scheme]))
     context.close()
+
+
+def as_css(colour: str) -> str:
+    return f"rgb({int(colour[1:3], 16)}, {int(colour[3:5], 16)}, {int(colour[5:], 16)})"
 
 
 def test_a_row_of_the_plan_opens_its_page_in_its_state_whatever_was_set_before(

@@ -10,6 +10,7 @@ import pytest
 from idecode_core.plots.histograms import Group, score_histograms
 from idecode_core.plots.ranks import rank_line
 from idecode_core.plots.style import CALIBRATION, DARK, ID, LIGHT, OOD, THRESHOLD, contrast, faded, repainted
+from ui.frame.look import INK
 
 CONFIG = tomllib.loads((Path(__file__).parent.parent / ".streamlit" / "config.toml").read_text())["theme"]
 LINES, TEXT = 3.0, 4.5
@@ -47,6 +48,7 @@ def test_text_of_the_page_stands_out_also_in_the_sidebar_and_as_a_caption(name):
         assert contrast(mixed(colours["textColor"], background, CAPTION), background) >= TEXT, background
         for key in ("primaryColor", "blueColor", "orangeColor", "violetColor"):
             assert contrast(colours[key], background) >= LINES, (key, background)
+    assert contrast(INK[name], colours["primaryColor"]) >= TEXT  # on buttons and tags
 
 
 def test_contrast_is_that_of_the_standard():

@@ -67,6 +67,15 @@ PHONE_STYLE = """
 </style>
 """
 
+INK = {"light": "#FFFFFF", "dark": "#10161D"}
+"""Text on what has the primary colour. Streamlit writes white in both themes; on the dark one's light blue that is 2.7:1."""
+DARK_STYLE = f"""
+<style>
+[data-testid="stBaseButton-primary"]:enabled, [data-testid="stBaseButton-primary"]:enabled:hover,
+[data-testid="stMultiSelect"] [data-tag], [data-testid="stMultiSelect"] [data-tag] button {{ color: {INK["dark"]}; }}
+</style>
+"""
+
 # A calibration histogram, the threshold, and one input beyond it; colours that show on a light and on a dark page.
 _BARS = "".join(
     f'<rect x="{5 * i}" y="{30 - height}" width="4" height="{height}" rx="1" fill="#4A9FD8"/>'
@@ -90,15 +99,19 @@ def style() -> None:
 
 
 def frame_style() -> None:
-    """For every page, once: the phone."""
-    st.html(PHONE_STYLE)
+    """For every page, once: the phone, and what the dark theme cannot say."""
+    st.html(PHONE_STYLE + (DARK_STYLE if is_dark() else ""))
+
+
+def is_dark() -> bool:
+    return bool(st.context.theme.type == "dark")
 
 
 def themed(figure: Any) -> "go.Figure":
     """A figure in the colours of the page that it is shown on; larger for a projector."""
     from idecode_core.plots.style import DARK, LARGE, LIGHT, repainted
 
-    theme = DARK if st.context.theme.type == "dark" else LIGHT
+    theme = DARK if is_dark() else LIGHT
     return repainted(figure, theme, LARGE if st.session_state.get(PRESENT) else 1.0)
 
 
