@@ -38,6 +38,7 @@ def test_the_app_opens_on_home_and_judges_a_bundled_picture() -> None:
     assert "calibration images" in shown
     assert "fashion-rotations" in shown
     assert "Runs on the" in shown
+    assert "AUROC" in at.sidebar.caption[0].value  # the cards below have asked for it, too
 
 
 def test_home_works_alone_without_the_frame() -> None:

@@ -157,9 +157,9 @@ def usable_epsilon(text: object) -> float | None:
 
 def describe(config: FolderSettings) -> None:
     """What the chosen detector knows, and how good it is; the latter once it is known, see `show_device`."""
-    place = st.empty()
-    st.session_state["strength_place"] = (place, config)
-    _describe(place, config, str(known_strength(config) or ""))
+    place, strength = st.empty(), str(known_strength(config) or "")
+    st.session_state["strength_place"] = None if strength else (place, config)
+    _describe(place, config, strength)
 
 
 def _describe(place: Any, config: FolderSettings, strength: str) -> None:
@@ -326,7 +326,7 @@ def show_device() -> None:
     """What is known only after the page: how good the detector is, and, at the foot of the sidebar, the device it runs on."""
     if known := st.session_state.pop("strength_place", None):
         place, config = known
-        if not known_strength(config) and (strength := strength_of(config)):
+        if strength := strength_of(config):
             _describe(place, config, str(strength))
     if name := device_name():
         st.sidebar.caption(f"Runs on the {name}")

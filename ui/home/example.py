@@ -32,8 +32,10 @@ def live_example(config: FolderSettings) -> None:
     left, right = st.columns([1, 2.4], gap="large")
     with left:
         st.caption(f"Click a {modality.thing}: the detector judges it now.")
-        choose_one("foreign", gallery.foreign_title, foreign, address, "example_sample")
-        choose_one("belonging", escape(config.summary), belonging, address, "example_sample")
+        choose_one(f"{modality.prefix}foreign", gallery.foreign_title, foreign, address, "example_sample")
+        choose_one(
+            f"{modality.prefix}belonging", escape(config.summary), belonging, address, "example_sample"
+        )
         if st.button(
             f"Inspect a {modality.thing} of your own", type="primary", icon=":material/upload_file:"
         ):
