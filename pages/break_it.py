@@ -12,15 +12,14 @@ from idecode_core.simulate.world import DIMENSIONS
 from ui.frame.catalogue import link
 from ui.frame.look import show
 from ui.frame.messages import guard
-from ui.frame.settings import enter_by_app
 from ui.learn.teaching import (
     LINKED,
     ask_the_class,
     class_plan,
     export_row,
+    lesson,
     percent,
     seed_control,
-    title,
     verdict,
 )
 
@@ -150,9 +149,7 @@ def predicted(switch: str) -> str | None:
     )
 
 
-with guard():
-    enter_by_app()
-    title("Break it")
+with guard(), lesson("Break it"):
     left, right = st.columns([1, 2.9], gap="medium")
     with left:
         switch = st.radio(

@@ -5,12 +5,11 @@ from typing import Any
 import streamlit as st
 
 from ui.frame.messages import guard
-from ui.frame.settings import enter_by_app
 from ui.learn.arrow_lesson import Lesson, export_of
 from ui.learn.arrow_model import step_4_model, step_5_draws, step_6_algorithm
 from ui.learn.arrow_ranks import step_1_rank, step_2_p_value, step_3_threshold
 from ui.learn.playground import playground
-from ui.learn.teaching import LINKED, class_plan, export_row, seed_control, title
+from ui.learn.teaching import LINKED, class_plan, export_row, lesson, seed_control
 
 STEPS = {
     "1 Rank": step_1_rank,
@@ -58,9 +57,7 @@ def next_step() -> None:
     st.session_state["step"] = NAMES[(NAMES.index(st.session_state["step"]) + 1) % len(NAMES)]
 
 
-with guard():
-    enter_by_app()
-    title("How it works")
+with guard(), lesson("How it works"):
     with st.container(horizontal=True, vertical_alignment="center"):
         step = st.segmented_control(
             "Step", NAMES, default=NAMES[0], required=True, key="step", **LINKED, label_visibility="collapsed", wrap=True,
@@ -70,7 +67,7 @@ with guard():
     if step == PLAYGROUND:
         playground()
     else:
-        lesson = choose_lesson(step)
-        STEPS[step](lesson)
+        chosen = choose_lesson(step)
+        STEPS[step](chosen)
         class_plan()
-        export_row("arrows", lambda: export_of(lesson))
+        export_row("arrows", lambda: export_of(chosen))

@@ -3,11 +3,12 @@
 import streamlit as st
 
 from ui.frame.cache import get_configs, get_detector
+from ui.frame.links import asked
 from ui.frame.look import style
 from ui.frame.messages import guard
 from ui.frame.modality import modality_of
 from ui.frame.settings import sidebar
-from ui.inspect.choose import choose_samples
+from ui.inspect.choose import NAMES, choose_samples, say_unmet
 
 PANELS = ("files", "verdict", "aggregate", "versus", "growth", "drawn")
 LIVE = {
@@ -20,7 +21,9 @@ LIVE = {
 with guard():
     style()
     settings = sidebar(LIVE)
+    wanted = asked("inspect", NAMES)
     st.title("Inspect")
+    notices = st.container()
     config = get_configs()[settings.detector]
     pick, show = st.columns([1, 2.4], gap="large")
     with pick:
@@ -60,3 +63,5 @@ with guard():
     if config.n_max > 1:
         chance(detector, samples, vectors)
     export(config, detector, samples, vectors, screen)
+    with notices:
+        say_unmet(wanted, samples[screen.row])

@@ -3,16 +3,13 @@
 import streamlit as st
 
 from ui.frame.messages import guard
-from ui.frame.settings import enter_by_app
 from ui.learn.batch_lesson import batch_lesson
 from ui.learn.stream_lesson import stream_lesson
-from ui.learn.teaching import LINKED, class_plan, title
+from ui.learn.teaching import LINKED, class_plan, lesson
 
 VIEWS = {"A batch of many": batch_lesson, "A stream that changes": stream_lesson}
 
-with guard():
-    enter_by_app()
-    title("Many and streams")
+with guard(), lesson("Many and streams"):
     view = st.segmented_control(
         "View",
         list(VIEWS),

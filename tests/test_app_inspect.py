@@ -365,9 +365,15 @@ def test_a_recording_is_judged_and_decoded_once(monkeypatch: pytest.MonkeyPatch)
     assert calls["_decode"] == 2  # when it arrived, and for the player
 
 
-def test_an_address_that_does_not_exist_is_ignored() -> None:
+def test_an_address_that_does_not_exist_is_not_followed_and_the_page_says_so() -> None:
     for address in ("digits-sample-99999", "nothing-3", "../../etc-1", "digits-sample--1"):
-        assert "calibration images" in verdict_of(inspect(sample=address))
+        at = inspect(sample=address, versus="no-such-one", draw="99")
+        assert "calibration images" in verdict_of(at)
+        [notice] = [element.value.replace("\\", "") for element in at.warning]
+        assert f"The link asks for the sample = {address}, which is not among those" in notice
+        assert f"shown is **{at.session_state['sample']}**" in notice
+        assert "a second opinion by = no-such-one" in notice
+        assert "draw = 99" in notice
 
 
 def test_a_draw_with_several_variants_is_a_strip_without_empty_cells() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from idecode_core.files.limits import SCORES_BYTES
 from idecode_core.own.scores import certify
 from idecode_core.plots.histograms import Group, score_histograms
 from idecode_core.plots.style import CALIBRATION
@@ -48,6 +49,17 @@ def test_normal_scores_alone_give_a_threshold():
     limit = certify(NORMAL).threshold(0.05, delta=0.1)
     assert f"above {limit!r}" in app.subheader[0].value
     assert "For 90 % of all calibration sets" in words(app)
+
+
+def test_a_link_with_any_epsilon_is_followed_and_what_cannot_be_is_said():
+    for link, epsilon, sentence in (("0.04619", 0.04619, ""), ("7", 0.05, "asks for epsilon = 7")):
+        app = AppTest.from_file(str(PAGE), default_timeout=60)
+        app.query_params["c_epsilon"] = link
+        app.run()
+        no_trouble(app)
+        assert app.select_slider(key="c_epsilon").value == epsilon
+        assert [sentence in element.value for element in app.warning] == ([True] if sentence else [])
+        assert {box.proto.max_upload_size_mb for box in app.file_uploader} == {SCORES_BYTES // 2**20}
 
 
 def test_new_scores_are_judged_and_a_wrong_sign_is_said():

@@ -20,6 +20,7 @@ from idecode_core import Detector, load_detector
 from idecode_core.attacks import Attacked, attack, load_victim
 from idecode_core.conformal.judge import Verdict
 from idecode_core.experiments.attack_scores import AttackScores, scores_path, write_attack_scores
+from idecode_core.files.limits import IMAGE_BYTES
 from idecode_core.folder.detector import save_detector, scorer_hash
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer
@@ -237,7 +238,7 @@ def test_progress_says_what_runs_and_how_long_it_will_take() -> None:
         ({"victim": "steps"}, "victim = steps, which names no classes of pictures or is not here"),
         ({"detector": "steps", "attack": "pgd-detector"}, "argmax_disagreement of this detector gives no gradients"),
         ({"detector": "steps"}, "argmax_disagreement of this detector gives no gradients"),
-        ({"picture": "cifar10-sample-²"}, "airplane (no. 0)"),
+        ({"picture": "cifar10-sample-²"}, "the picture = cifar10-sample-², which is not among those that come with the project"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_said_plainly(query: dict[str, str], sentence: str) -> None:
@@ -261,6 +262,7 @@ def test_a_detector_that_knows_something_else_gives_way_and_another_is_one_click
 def test_an_upload_is_brought_to_the_victim_s_size_and_a_bad_one_leaves_nothing_behind() -> None:
     at = lab(attack_from="File", detector="cifar10-invariance", picture="file-abc")
     assert "its fingerprint begins with abc" in texts(at)
+    assert at.file_uploader(key="attack_file").proto.max_upload_size_mb == IMAGE_BYTES // 2**20
     large = random_images(1, size=40)[0]
     at.file_uploader(key="attack_file").set_value(("mine.png", png(large), "image/png")).run()
     shown = texts(at)

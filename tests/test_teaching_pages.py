@@ -77,6 +77,19 @@ def test_next_leads_through_all_steps_to_the_playground() -> None:
     assert not at.exception
 
 
+def test_a_link_that_cannot_be_followed_says_so_until_something_is_changed() -> None:
+    at = open_page("how_it_works", step="3 Threshold", how_lean="999", how_epsilon="0.2", present="true")
+    [notice] = [element.value.replace("\\", "") for element in at.warning]
+    assert notice == "The link asks for how_lean = 999, which this page does not have; shown is **14**."
+    assert at.run().warning
+    at.slider(key="how_lean").set_value(20.0).run()
+    assert not at.warning
+    at = open_page("break_it", break_switch="Ties", break_n="7", break_predict="true")
+    assert [element.value.replace("\\", "").split(",")[0] for element in at.warning] == [
+        "The link asks for break_switch = Ties"
+    ]
+
+
 def test_rank_and_p_value_are_those_of_the_numbers_on_the_page() -> None:
     at = open_page("how_it_works", step="2 p-value", how_lean="10.5")
     leans = [float(word) for word in at.code[0].value.split()]

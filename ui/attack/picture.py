@@ -3,8 +3,9 @@
 import streamlit as st
 
 from idecode_core.errors import InputError
+from idecode_core.files.limits import IMAGE_BYTES
 from idecode_core.image.sets import load_images
-from ui.frame.links import carry_over, keep, link_value, put_in_link
+from ui.frame.links import asked, carry_over, keep, link_value, notice, put_in_link, request
 from ui.frame.messages import escape, refused
 from ui.frame.pictures import PICTURES, bundled
 from ui.frame.samples import Sample, data_uri, decoded_sample
@@ -32,9 +33,17 @@ def choose_picture() -> Sample | None:
         width="stretch",
     )
     keep(["attack_from"])
+    wanted = asked("attack_picture", ("picture",)).get("picture")
     sample = from_gallery() if source == SOURCES[0] else from_file()
     if sample is not None:
         put_in_link("picture", sample.address)
+        unmet = wanted is not None and wanted != sample.address
+        why = "which is not among those that come with the project"
+        notice(
+            "attack_picture",
+            [request("the picture", str(wanted), why, sample.address)] if unmet else [],
+            sample.address,
+        )
     return sample
 
 
@@ -88,6 +97,7 @@ def from_file() -> Sample | None:
         "A picture of your own",
         type=[extension.removeprefix(".") for extension in PICTURES.extensions],
         key=KEY,
+        max_upload_size=IMAGE_BYTES // 2**20,
         help=PICTURES.formats.replace("One or many.", "One.") + " It is kept for your session only.",
         on_change=mark_changed,
         args=(KEY,),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from idecode_core.files.limits import SCORES_BYTES
 from ui.frame.messages import refused
 from ui.frame.uploads import mark_changed, was_changed
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
 EXAMPLE = "fashion-rotations"
 EXAMPLE_POINTS = 200
-MAX_UPLOAD = 64  # MB
 SLOTS = {
     "normal": (
         "Scores of normal points",
@@ -55,7 +55,12 @@ def bring() -> Scores | None:
     for slot, (label, help_text) in SLOTS.items():
         key = f"certify_{slot}"
         file = st.file_uploader(
-            label, key=key, help=help_text, max_upload_size=MAX_UPLOAD, on_change=mark_changed, args=(key,)
+            label,
+            key=key,
+            help=help_text,
+            max_upload_size=SCORES_BYTES // 2**20,
+            on_change=mark_changed,
+            args=(key,),
         )
         if was_changed(key):
             files.pop(slot, None)

@@ -7,14 +7,16 @@ import streamlit as st
 
 from ui.certify.bring import Scores
 from ui.frame.export import download_row
-from ui.frame.links import carry_over, keep
+from ui.frame.links import asked, carry_over, differs, keep, notice, request
 from ui.frame.look import show
-from ui.frame.settings import DEFAULT_EPSILON, EPSILONS
+from ui.frame.settings import DEFAULT_EPSILON, EPSILONS, usable_epsilon
 
 if TYPE_CHECKING:
     from idecode_core.own.scores import Certified
 
-KEYS = ("c_larger_is", "c_epsilon", "c_sure")
+NAMES = {"c_larger_is": "what a larger score is", "c_epsilon": "epsilon", "c_sure": "how sure"}
+"""Keys of the settings, and what a notice calls them."""
+KEYS = tuple(NAMES)
 ON_AVERAGE = "on average"
 SURE = {ON_AVERAGE: None, "90%": 0.1, "99%": 0.01}
 """How sure -> delta."""
@@ -24,12 +26,16 @@ SHOWN = 1_000  # rows of the table
 def controls() -> dict[str, Any]:
     """The settings, as arguments of `certify`."""
     carry_over(KEYS)
+    wanted = asked("certify", KEYS)
+    if (linked := usable_epsilon(wanted.get("c_epsilon"))) is not None:
+        st.session_state["c_epsilon"] = linked
     larger_is = st.segmented_control(
         "A larger score is", ("strange", "normal"), default="strange", required=True, key="c_larger_is", bind="query-params",
         help="Strange for distances, errors and anomaly scores; normal for likelihoods and confidences.",
     )  # fmt: skip
     epsilon = st.select_slider(
-        "False alarms at most, ε", EPSILONS, DEFAULT_EPSILON, key="c_epsilon", bind="query-params",
+        "False alarms at most, ε", sorted({*EPSILONS, st.session_state.get("c_epsilon", DEFAULT_EPSILON)}), DEFAULT_EPSILON,
+        key="c_epsilon", bind="query-params", format_func=lambda value: f"{value:g}",
         help="The share of normal points that may be flagged.",
     )  # fmt: skip
     sure = st.segmented_control(
@@ -37,6 +43,13 @@ def controls() -> dict[str, Any]:
         help="On average over calibration sets, or for this share of all calibration sets of your size.",
     )  # fmt: skip
     keep(KEYS)
+    shown = {key: st.session_state[key] for key in KEYS}
+    unmet = [
+        request(NAMES[key], text, "which is not offered here", shown[key])
+        for key, text in wanted.items()
+        if differs(text, shown[key])
+    ]
+    notice("certify", unmet, tuple(shown.values()))
     return {"larger_is": larger_is, "epsilon": float(epsilon), "delta": SURE[sure]}
 
 

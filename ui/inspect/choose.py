@@ -6,7 +6,7 @@ import streamlit as st
 
 from idecode_core.files.archives import File
 from idecode_core.folder.settings import FolderSettings
-from ui.frame.links import carry_over, keep, link_value, put_in_link
+from ui.frame.links import carry_over, differs, keep, link_value, notice, put_in_link, request
 from ui.frame.messages import escape, refused
 from ui.frame.modality import Modality, modality_of
 from ui.frame.samples import Sample
@@ -14,6 +14,8 @@ from ui.frame.uploads import check_files
 from ui.inspect.bring import bring_files, nothing_readable
 
 LONGEST = 80  # characters of an address in a link
+NAMES = {"sample": "the sample", "versus": "a second opinion by", "draw": "draw"}
+"""What a link carries besides the settings, and what a notice calls it."""
 
 
 def choose_samples(config: FolderSettings) -> list[Sample]:
@@ -49,6 +51,22 @@ def linked_address() -> str | None:
     """The address in the link, if it can be one: a number in another script is none."""
     address = link_value("sample") or ""
     return address if address.isascii() and 0 < len(address) <= LONGEST else None
+
+
+def say_unmet(wanted: Mapping[str, str], sample: Sample) -> None:
+    """A sentence for each thing that the link asks for and that is not what is shown."""
+    shown = {"sample": sample.address, "versus": st.session_state.get("versus"), "draw": link_value("draw")}
+    why = {
+        "sample": "which is not among those that come with the project, or not for this detector",
+        "versus": "which is not here, or takes other files than this detector",
+        "draw": "which is none of the draws of this view",
+    }
+    sentences = [
+        request(NAMES[key], text, why[key], shown[key] or "none")
+        for key, text in wanted.items()
+        if differs(text, shown[key])
+    ]
+    notice("inspect", sentences, tuple(shown.values()))
 
 
 def follow(sample: Sample) -> None:

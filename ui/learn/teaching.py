@@ -1,7 +1,8 @@
 """What the teaching pages share: a seed that can be re-drawn, verdicts, questions and a plan for the class, the presenter view."""
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,17 @@ import streamlit as st
 from idecode_core.simulate.breaking import SWITCHES
 from ui.frame.catalogue import PAGES, link
 from ui.frame.export import download_row
+from ui.frame.links import asked, differs, notice, request
 from ui.frame.look import PRESENT, PRESENTER_STYLE
+from ui.frame.settings import enter_by_app
 
 if TYPE_CHECKING:
     from idecode_core.report import Export
 
 LINKED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
 """For widgets: the value is in the URL under the widget's key, and stays while another step, view or page is shown."""
+OWN_KEYS = ("how_", "break_", "batch_", "stream_", "play_", "step", "view")
+"""How the keys of these pages' widgets begin; the rest of a link is for other pages."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,34 @@ PLAN = (
     ),
 )  # fmt: skip
 """Forty-five minutes with the teaching pages."""
+
+
+@contextmanager
+def lesson(text: str) -> Iterator[None]:
+    """A teaching page with its title; where its link asks for something else than what is shown, a notice says so."""
+    enter_by_app()
+    wanted = asked("lesson", [key for key in st.query_params if key.startswith(OWN_KEYS)])
+    if wanted:
+        st.session_state["lesson_asked"] = list(wanted)
+    title(text)
+    notices = st.container()
+    yield
+    with notices:
+        shown = {key: _in_link(key) for key in st.session_state.get("lesson_asked", ())}
+        unmet = [
+            request(key, value, "which this page does not have", shown[key])
+            for key, value in wanted.items()
+            if shown[key] is not None and differs(value, shown[key])
+        ]
+        notice("lesson", unmet, tuple(shown.values()))
+
+
+def _in_link(key: str) -> object:
+    """A widget's value as the URL has it; None where it is not on the page."""
+    value = st.session_state.get(key)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return SWITCHES[value].title if value in SWITCHES else value
 
 
 def title(text: str) -> None:
