@@ -158,11 +158,14 @@ def test_a_rate_above_epsilon_is_said_with_its_band_and_the_remedy(checkpoints):
 
 
 def test_evaluate_and_guarantee_count_the_same_false_alarms(checkpoints):
-    flagged = counted(checkpoints, 6, 0.1)
+    flagged = counted(checkpoints, 4, 0.05)
     for name in ("evaluate", "guarantee"):
-        app = page(name, n=6, epsilon=0.1)
+        app = page(name, n=4, epsilon=0.05)
         no_trouble(app)
         assert f"**{flagged} of 300**" in text(app)
+        assert f"is above epsilon = 0.05. Calibration sets of {K} together" in text(
+            app
+        )  # and whether it is chance
     assert "Guarantee shows the smoothed ones" in text(page("evaluate", p="smoothed"))
 
 

@@ -74,9 +74,13 @@ def observed_rate(p_values: ArrayLike, epsilon: float, level: float = 0.95) -> O
     (0.25, 0.0063, 0.8059)
     """
     p = checked_p_values(p_values)
-    flagged = int(np.count_nonzero(p < epsilon))
-    interval = stats.binomtest(flagged, p.size).proportion_ci(level, method="exact")
-    return ObservedRate(epsilon, flagged, p.size, float(interval.low), float(interval.high))
+    return counted_rate(int(np.count_nonzero(p < epsilon)), p.size, epsilon, level)
+
+
+def counted_rate(flagged: int, total: int, epsilon: float, level: float = 0.95) -> ObservedRate:
+    """The same where the iD points that are flagged have been counted already."""
+    interval = stats.binomtest(flagged, total).proportion_ci(level, method="exact")
+    return ObservedRate(epsilon, flagged, total, float(interval.low), float(interval.high))
 
 
 PREDICTED = 0.99

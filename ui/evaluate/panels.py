@@ -63,6 +63,8 @@ def evaluation(source: Source) -> None:
     ood_set = next(score_set for score_set in source.ood_sets if score_set.label == selected)
     point = point_of(source, ood_set, n, settings.epsilon, settings.aggregate)
     st.markdown(headline(source, rows, selected, n, point, settings))
+    if point is not None and point.id_share > settings.epsilon:
+        st.caption(is_it_chance(source, point))
     if not source.shared:
         own_notes(source, rows, n, point)
     if view == DETECTORS:
@@ -122,6 +124,17 @@ def headline(
         else:
             text += "."
     return text
+
+
+def is_it_chance(source: Source, point: "OperatingPoint") -> str:
+    """More false alarms than epsilon, held against what chance explains; the words of the Guarantee page."""
+    from idecode_core.guarantees.observed import counted_rate
+    from idecode_core.guarantees.statement import Guarantee
+
+    assert source.calibration is not None  # else there is no operating point
+    seen = counted_rate(point.id_flagged, point.id_points, point.epsilon)
+    words = Guarantee(source.calibration.k, point.epsilon).chance(seen)
+    return words.replace("That is", f"{seen.rate:.2%} is", 1)
 
 
 def interval(row: "Row") -> str:
