@@ -133,6 +133,14 @@ def test_html_without_figures_is_small() -> None:
     assert len(to_html(inspection_report(inspection(sample())))) < 50_000
 
 
+def test_html_has_the_verdict_in_its_colour() -> None:
+    words = ("flagged", "not flagged", "else")
+    page = to_html(Report("t", (), {}, tuple({"verdict": word} for word in words)))
+    assert '<td class="OOD">flagged</td>' in page
+    assert '<td class="iD">not flagged</td>' in page
+    assert "<td>else</td>" in page
+
+
 def test_html_shows_hostile_names_as_text() -> None:
     name = '<script>alert(1)</script>"><img src=x onerror=alert(2)>.png'
     hostile_figure = Figure(
