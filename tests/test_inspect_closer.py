@@ -138,6 +138,8 @@ def test_a_link_that_judges_together_does_so_in_the_table_and_in_the_verdict(det
     shown = texts(at)
     assert "Judged together" in shown
     assert "among 12 files" in shown
+    at.selectbox(key="versus").set_value("cifar10-invariance").run()
+    assert "Here both judge this file alone" in texts(at)
 
 
 def test_what_is_flagged_lies_above_the_line_that_is_drawn_and_nothing_else(detector) -> None:

@@ -52,6 +52,8 @@ def versus(config: FolderSettings, samples: Sequence[Sample]) -> None:
     seen = [side(one, sample, settings) for one in (config, configs[chosen])]
     if seen[0].is_ood != seen[1].is_ood:
         st.markdown("**They disagree:** they know different things, or look for different signs.")
+    if len(samples) > 1 and st.session_state.get("rule") == "together":
+        st.caption("Here both judge this file alone; above, it is judged together with the others.")
     st.caption(
         f"Each keeps its own promise. Who flags what either of them flags may raise up to twice as many false alarms, "
         f"{2 * settings.epsilon:g} in place of {settings.epsilon:g}."
