@@ -90,6 +90,21 @@ def test_p_figures_colour_by_the_strict_comparison_with_epsilon() -> None:
         assert list(figure.data[0].y) == list(p_values)
 
 
+@pytest.mark.parametrize(
+    ("p_values", "corner"),
+    [
+        ([0.5, 0.5, 0.5, 0.5], ("right", "bottom")),
+        ([0.5, 0.5, 0.5, 0.06], ("right", "top")),
+        ([0.5, 0.5, 0.06, 0.049], ("left", "bottom")),
+        ([0.07, 0.002, 0.049, 0.051], ("left", "top")),
+    ],
+)
+def test_the_label_of_epsilon_goes_where_no_point_is(p_values: list[float], corner: tuple[str, str]) -> None:
+    (label,) = inspect.p_as_n_grows(np.array(p_values), 0.05, 2).layout.annotations
+    assert (label.xanchor, label.yanchor) == corner
+    assert label.x == (1 if corner[0] == "right" else 0)
+
+
 def test_a_finished_figure_has_axis_titles_and_no_background_of_its_own() -> None:
     figure = finish(go.Figure(), "time", "height")
     assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("time", "height")

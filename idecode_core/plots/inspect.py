@@ -17,6 +17,7 @@ from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, fin
 Floats = NDArray[np.float64]
 BINS = 60
 LEFT = 64  # pixels: four or five digits and the title
+LABEL, DOT = (0.3, 0.12), 0.03  # width and height of epsilon's label, and half a dot, as shares of the plot
 
 
 def aggregate_on_histogram(
@@ -211,12 +212,33 @@ def dots(strange: NDArray[np.bool_], marked: NDArray[np.bool_], size: int, marke
     }
 
 
+def free_corner(p_values: Floats, epsilon: float, bottom: float, top: float) -> tuple[str, str]:
+    """Which end of the line at epsilon, and which side of it, has the fewest points in the way of a label: anchors of Plotly.
+
+    `p_values` run from left to right, `bottom` and `top` are the ends of the axis in powers of ten.
+
+    >>> free_corner(np.array([0.5, 0.5, 0.06, 0.06]), 0.05, -2, 0)
+    ('right', 'top')
+    """
+    height, line = top - bottom, math.log10(epsilon)
+    above = (np.log10(p_values) - line) / height  # in heights of the plot
+    end = max(round(LABEL[0] * len(above)), 1)
+    crowds = {}
+    for x, points in (("right", above[-end:]), ("left", above[:end])):
+        for y, sign in (("bottom", 1), ("top", -1)):
+            room = (line - bottom if y == "top" else top - line) / height
+            in_the_way = (sign * points > -DOT) & (sign * points < LABEL[1] + DOT)
+            crowds[x, y] = int(in_the_way.sum()) + (len(above) if room < LABEL[1] else 0)
+    return min(crowds, key=lambda corner: crowds[corner])
+
+
 def p_layout(p_values: Floats, epsilon: float) -> dict[str, Any]:
     """A logarithmic axis for p-values, with epsilon drawn across."""
     height = math.log10(epsilon)
-    low = min(math.log10(float(p_values.min())), height)
+    bottom, top = min(math.log10(float(p_values.min())), height) - 0.25, 0.12
+    x, y = free_corner(p_values, epsilon, bottom, top)
     return {
-        "yaxis": {"type": "log", "range": [low - 0.25, 0.12], "dtick": 1, "tickformat": "~g"},
+        "yaxis": {"type": "log", "range": [bottom, top], "dtick": 1, "tickformat": "~g"},
         "shapes": [
             {
                 "type": "line",
@@ -231,10 +253,10 @@ def p_layout(p_values: Floats, epsilon: float) -> dict[str, Any]:
         "annotations": [
             {
                 "xref": "paper",
-                "x": 1,
-                "xanchor": "right",
+                "x": 1 if x == "right" else 0,
+                "xanchor": x,
                 "y": height,
-                "yanchor": "bottom",
+                "yanchor": y,
                 "text": f"<b>epsilon = {epsilon:g}</b>",
                 "font": {"color": THRESHOLD, "size": 13},
                 "showarrow": False,
