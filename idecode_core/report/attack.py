@@ -10,6 +10,7 @@ from idecode_core.report.attack_words import CHOSEN, explanation, headline, outc
 from idecode_core.report.content import Figure, Picture, Report, Row, Value
 from idecode_core.report.notebook import Cell, Code, Text, opening, to_notebook
 from idecode_core.report.sources import arrays_cell, detector_cell
+from idecode_core.report.steps import same_verdicts
 
 if TYPE_CHECKING:
     # These are slow to import, and pages import this file.
@@ -165,11 +166,7 @@ victim = Victim.from_detector(victims_home)"""
     cells += [
         Text("## Algorithm 1, on the pictures of the page"),
         Code(_judge_cell(shown)),
-        Text(
-            "## As on the page?\n\nScores carry float noise of other processors and batch sizes, which may move a point past "
-            "one neighbour in the ranking. So p-values may differ by one rank, 1/(k+1), and by no more."
-        ),
-        Code(_check_cell(shown)),
+        *same_verdicts([one.verdict for one in (shown.clean, *shown.attempts)], _same_answers(shown)),
     ]
     return to_notebook(cells)
 
@@ -220,17 +217,9 @@ for verdict in judgement:
     print(f"p = {{verdict.p_value:.3g}}, {{verdict.answer}}")"""
 
 
-def _check_cell(shown: AttackShown) -> str:
-    everything = (shown.clean, *shown.attempts)
-    says = [int(one.attacked.after[0].argmax()) for one in everything]
+def _same_answers(shown: AttackShown) -> str:
+    says = [int(one.attacked.after[0].argmax()) for one in (shown.clean, *shown.attempts)]
     return f"""\
 import torch
 
-shown_classes = {says!r}
-shown_scores = {[one.verdict.score for one in everything]!r}
-shown_p_values = {[one.verdict.p_value for one in everything]!r}
-one_rank = 1.001 / (judgement.k + 1)
-assert victim.says(torch.from_numpy(together)).argmax(1).tolist() == shown_classes
-np.testing.assert_allclose(judgement.scores, shown_scores, rtol=1e-3, atol=1e-5)
-np.testing.assert_allclose(judgement.p_values, shown_p_values, rtol=0, atol=one_rank)
-print("As on the page:", "exactly" if np.array_equal(judgement.p_values, shown_p_values) else "up to one rank")"""
+assert victim.says(torch.from_numpy(together)).argmax(1).tolist() == {says!r}  # classes on the page"""

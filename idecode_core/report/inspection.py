@@ -11,6 +11,7 @@ from idecode_core.files.names import NOUNS
 from idecode_core.report.content import Figure, Picture, Report, Row, Value
 from idecode_core.report.notebook import Cell, Code, Text, opening, to_notebook
 from idecode_core.report.sources import calibration_hash, detector_cell, packed
+from idecode_core.report.steps import same_verdicts
 
 if TYPE_CHECKING:
     # These are slow to import, and pages import this file.
@@ -203,11 +204,7 @@ def inspection_notebook(inspection: Inspection) -> str:
         Code(_samples_cell(inspection)),
         Text("## Algorithm 1"),
         Code(_judge_cell(inspection)),
-        Text(
-            "## As on the page?\n\nScores carry float noise of other processors and batch sizes, which may move a point past "
-            "one neighbour in the ranking. So p-values may differ by one rank, 1/(k+1), and by no more."
-        ),
-        Code(_check_cell(inspection)),
+        *same_verdicts([sample.verdict for sample in inspection.samples], "import numpy as np\n"),
     ]
     return to_notebook(cells)
 
@@ -258,15 +255,3 @@ judgement = judge(
 )
 for (name, *_), verdict in zip(files, judgement, strict=True):
     print(f"{{name}}: p = {{verdict.p_value:.3g}}, {{verdict.answer}}")"""
-
-
-def _check_cell(inspection: Inspection) -> str:
-    return f"""\
-import numpy as np
-
-shown_scores = {[sample.verdict.score for sample in inspection.samples]!r}
-shown_p_values = {[sample.verdict.p_value for sample in inspection.samples]!r}
-one_rank = 1.001 / (judgement.k + 1)
-np.testing.assert_allclose(judgement.scores, shown_scores, rtol=1e-3, atol=1e-5)
-np.testing.assert_allclose(judgement.p_values, shown_p_values, rtol=0, atol=one_rank)
-print("As on the page:", "exactly" if np.array_equal(judgement.p_values, shown_p_values) else "up to one rank")"""

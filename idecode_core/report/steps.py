@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from idecode_core.conformal.judge import Verdict
 from idecode_core.errors import SettingError
 from idecode_core.report.notebook import HOME, Cell, Code, Text, to_notebook
 
@@ -128,3 +129,23 @@ def source(value: Any) -> str:
     raise SettingError(
         f"A notebook cannot hold a {type(value).__name__} as code. Give numbers, text, lists, an array or a Seed."
     )
+
+
+def same_verdicts(verdicts: Sequence[Verdict], first: str) -> list[Cell]:
+    """Cells that hold `judgement` against the verdicts of the page; `first` is code that comes before the comparison."""
+    return [
+        Text(
+            "## As on the page?\n\nScores carry float noise of other processors and batch sizes, which may move a point past "
+            "one neighbour in the ranking. So p-values may differ by one rank, 1/(k+1), and by no more."
+        ),
+        Code(
+            f"""\
+{first}
+shown_scores = {[verdict.score for verdict in verdicts]!r}
+shown_p_values = {[verdict.p_value for verdict in verdicts]!r}
+one_rank = 1.001 / (judgement.k + 1)
+np.testing.assert_allclose(judgement.scores, shown_scores, rtol=1e-3, atol=1e-5)
+np.testing.assert_allclose(judgement.p_values, shown_p_values, rtol=0, atol=one_rank)
+print("As on the page:", "exactly" if np.array_equal(judgement.p_values, shown_p_values) else "up to one rank")"""
+        ),
+    ]

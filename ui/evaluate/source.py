@@ -1,8 +1,8 @@
 """What the Evaluate page looks at: stored scores of a detector, or a visitor's own scores and files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from idecode_core.evaluation.side_by_side import Growth, NamedCurve
     from idecode_core.folder.scores import ScoreSet
     from idecode_core.folder.stored import Stored
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +97,24 @@ def source_of(config: FolderSettings, stored: "Stored") -> Source:
     )
 
 
+def cached(make: Callable[..., T], shared: int, own: int) -> Callable[..., T]:
+    """A function of a source, its key and settings that is computed once: for all visitors where the scores are stored (the last
+    `shared` results), for this visitor where they are their own (the last `own`)."""
+    for_all = st.cache_data(show_spinner=False, max_entries=shared)(make)
+    for_one = st.cache_data(show_spinner=False, max_entries=own, scope="session")(make)
+
+    def kept(source: Source, *settings: Any) -> T:
+        found: T = (for_all if source.shared else for_one)(source, source.key, *settings)
+        return found
+
+    return kept
+
+
 def evaluations(source: Source, method: str, n: int, aggregate: str) -> "Sequence[Evaluation]":
-    """One evaluation per OOD set, from the cache of all visitors or of this one."""
+    """One evaluation per OOD set."""
     from idecode_core.evaluation.methods import draws
 
-    cached = _shared_evaluations if source.shared else _own_evaluations
-    return cached(source, source.key, method, draws(method, n), aggregate)
+    return _kept_evaluations(source, method, draws(method, n), aggregate)
 
 
 def _evaluations(_source: Source, key: str, method: str, n: int, aggregate: str) -> "Sequence[Evaluation]":
@@ -109,16 +123,14 @@ def _evaluations(_source: Source, key: str, method: str, n: int, aggregate: str)
     return evaluate_sets(_source.calibration, _source.id_set, _source.ood_sets, n, aggregate, method)
 
 
-_shared_evaluations = st.cache_data(show_spinner=False, max_entries=2000)(_evaluations)
-_own_evaluations = st.cache_data(show_spinner=False, max_entries=200, scope="session")(_evaluations)
+_kept_evaluations = cached(_evaluations, 2000, 200)
 
 
 def precise(source: Source, method: str, n: int, aggregate: str) -> "Sequence[Precision]":
     """Confidence intervals and FPR, one per OOD set."""
     from idecode_core.evaluation.methods import draws
 
-    cached = _shared_precise if source.shared else _own_precise
-    return cached(source, source.key, method, draws(method, n), aggregate)
+    return _kept_precise(source, method, draws(method, n), aggregate)
 
 
 def _precise(_source: Source, key: str, method: str, n: int, aggregate: str) -> "Sequence[Precision]":
@@ -127,8 +139,7 @@ def _precise(_source: Source, key: str, method: str, n: int, aggregate: str) -> 
     return precisions(_source.calibration, _source.id_set, _source.ood_sets, n, aggregate, method)
 
 
-_shared_precise = st.cache_data(show_spinner=False, max_entries=2000)(_precise)
-_own_precise = st.cache_data(show_spinner=False, max_entries=200, scope="session")(_precise)
+_kept_precise = cached(_precise, 2000, 200)
 
 
 def point_of(
@@ -162,7 +173,7 @@ def _on_set(
 
 def curves(source: Source, n: int, aggregate: str) -> "Sequence[NamedCurve]":
     """One ROC curve per OOD set, of the first run."""
-    return (_shared_curves if source.shared else _own_curves)(source, source.key, n, aggregate)
+    return _kept_curves(source, n, aggregate)
 
 
 def _curves(_source: Source, key: str, n: int, aggregate: str) -> "Sequence[NamedCurve]":
@@ -180,8 +191,7 @@ def _curves(_source: Source, key: str, n: int, aggregate: str) -> "Sequence[Name
     ]
 
 
-_shared_curves = st.cache_data(show_spinner=False, max_entries=400)(_curves)
-_own_curves = st.cache_data(show_spinner=False, max_entries=60, scope="session")(_curves)
+_kept_curves = cached(_curves, 400, 60)
 
 
 def growths(source: Source, aggregate: str) -> "Sequence[Growth]":
