@@ -1,6 +1,7 @@
 """Attacks: against closed forms on a linear victim, where the border is straight; what does not fit is said in words."""
 
 import csv
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -391,7 +392,8 @@ def test_the_gallery_fools_the_victims_that_come_with_the_project_and_knows_noth
 def test_the_command_writes_floats_and_a_table(tmp_path: Path) -> None:
     for i, picture in enumerate(random_images(3, 24)):
         Image.fromarray(picture).save(tmp_path / f"{i}, really.png")
-    save_detector(Detector.calibrate("small", classifier(), random_images(10), n_max=2), tmp_path / "victim")
+    scorer = replace(classifier(), classes=("=a", "=b", "=c", "=d", "=e"))  # formulas, in a spreadsheet
+    save_detector(Detector.calibrate("small", scorer, random_images(10), n_max=2), tmp_path / "victim")
     wish = [
         "attack",
         str(tmp_path),
@@ -412,4 +414,5 @@ def test_the_command_writes_floats_and_a_table(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert [Path(row["file"]).name for row in rows] == ["0, really.png", "1, really.png", "2, really.png"]
     assert all((row["before"] != row["after"]) == (row["fooled"] == "True") for row in rows)
+    assert all(row[said].startswith("'=") for row in rows for said in ("before", "after"))
     assert isinstance(CliRunner().invoke(app, wish).exception, SettingError), "the folder is there already"

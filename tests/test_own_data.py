@@ -21,13 +21,13 @@ from idecode_core.errors import InputError
 from idecode_core.evaluation.own_data import about_classes, own_result
 from idecode_core.folder.detector import load_detector
 from idecode_core.folder.stored import open_stored
-from idecode_core.folder.training_record import read_split, read_training
+from idecode_core.folder.training_record import Split, read_split, read_training
 from idecode_core.image.sets import load_images
 from idecode_core.models import ModelConfig
 from idecode_core.training.own import fit as fitting
 from idecode_core.training.own import plan as planning
-from idecode_core.training.own.files import scan
-from idecode_core.training.own.parts import kinds_of, split_own
+from idecode_core.training.own.files import OwnFile, Scan, scan
+from idecode_core.training.own.parts import OwnSplit, files_table, kinds_of, split_own
 from tools.synthetic_sounds import MAKERS
 
 ANIMALS = (2, 3, 4, 5, 6, 7)  # of CIFAR-10
@@ -64,6 +64,16 @@ def parts_of(folder: Path) -> dict[str, list[dict[str, str]]]:
     with (folder / "files.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     return {part: [row for row in rows if row["part"] == part] for part in {row["part"] for row in rows}}
+
+
+def test_names_in_the_table_of_files_are_no_formulas() -> None:
+    files = [OwnFile(Path("x"), name, "@class", "0" * 64, 8) for name in ("=1+1.png", "-2.png", "a.png")]
+    found = Scan("here", "image", tuple(files), ("@class",), (), (), {})
+    nothing = np.arange(0)
+    table = files_table(found, OwnSplit(Split(np.arange(3), nothing, nothing), nothing))
+    rows = list(csv.DictReader(table.splitlines()))
+    assert [row["file"] for row in rows] == ["'=1+1.png", "'-2.png", "a.png"]
+    assert {row["label"] for row in rows} == {"'@class"}
 
 
 def test_animals_become_a_detector_that_flags_vehicles(run, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]

@@ -37,16 +37,17 @@ def attack(
     from idecode_core.attacks import load_victim
     from idecode_core.attacks.sets import to_tensor
     from idecode_core.files import write_npz, write_text
+    from idecode_core.files.cells import defused
     from idecode_core.files.find import found_files
     from idecode_core.image.features import Preprocessing
     from idecode_core.image.read import EXTENSIONS, read_image
 
     if out.exists():
         raise SettingError(f"{out} is there already: expected a new folder. Choose another.")
-    _, names = found_files(files, EXTENSIONS)
+    _, paths = found_files(files, EXTENSIONS)
     against = load_victim(victim, device)
     shown = Preprocessing(against.size)
-    x = to_tensor(np.stack([shown(read_image(Path(path), name=path)) for path in names]))
+    x = to_tensor(np.stack([shown(read_image(Path(path), name=path)) for path in paths]))
     with progress_bar("attacking", 100) as bar:
         found = run(
             against,
@@ -59,9 +60,10 @@ def attack(
     table = io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(["file", "before", "after", "fooled", "l2", "linf"])
-    for i, path in enumerate(names):
+    for i, path in enumerate(paths):
         said = (against.classes[int(label[i])] for label in (found.labels, found.after.argmax(1)))
-        rows.writerow([path, *said, bool(found.success[i]), f"{found.l2[i]:.6g}", f"{found.linf[i]:.6g}"])
+        names = (defused(name) for name in (path, *said))
+        rows.writerow([*names, bool(found.success[i]), f"{found.l2[i]:.6g}", f"{found.linf[i]:.6g}"])
     write_npz(out / "attacked.npz", {"clean": found.clean.numpy(), "attacked": found.attacked.numpy()})
     write_text(out / "attacked.csv", table.getvalue())
     typer.echo(f"{found.summary()} Written to {out}.")

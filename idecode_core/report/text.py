@@ -7,11 +7,8 @@ import math
 from typing import Any
 
 from idecode_core import __version__
+from idecode_core.files.cells import defused
 from idecode_core.report.content import Picture, Report, Row, Value
-
-FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a formula begins with, in the usual and in the full width."""
-INVISIBLE = " \t\r\n\0\ufeff"
 
 
 def to_csv(report: Report) -> str:
@@ -43,15 +40,6 @@ def to_json(report: Report) -> str:
         ],
     }
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def defused(value: Value) -> Value:
-    """A text that a spreadsheet would run as a formula, with a leading ' that makes it a text; numbers stay numbers.
-
-    >>> defused("=HYPERLINK(A1)"), defused("-1 and more"), defused(-1.0)
-    ("'=HYPERLINK(A1)", "'-1 and more", -1.0)
-    """
-    return f"'{value}" if isinstance(value, str) and value.lstrip(INVISIBLE)[:1] in FORMULA else value
 
 
 def flat_row(row: Row) -> dict[str, Value]:

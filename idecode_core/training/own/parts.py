@@ -18,6 +18,7 @@ from idecode_core.audio.features import LogMel
 from idecode_core.audio.read import read_sound
 from idecode_core.audio.sets import SoundSet
 from idecode_core.errors import CheckpointError, InputError
+from idecode_core.files.cells import defused
 from idecode_core.files.names import NOUNS, printable
 from idecode_core.folder.training_record import Split, TrainingRecord
 from idecode_core.image.features import Preprocessing
@@ -141,7 +142,8 @@ def files_table(found: Scan, own: OwnSplit) -> str:
     writer.writerow(["file", "label", "part", "content"])
     part_of = {int(i): name for name, indices in own.parts() for i in indices}
     for i, file in enumerate(found.files):
-        writer.writerow([file.name, file.label if found.classes else "", part_of[i], file.content])
+        label = file.label if found.classes else ""
+        writer.writerow([defused(file.name), defused(label), part_of[i], file.content])
     return text.getvalue()
 
 
