@@ -265,6 +265,12 @@ def test_parts_do_not_overlap_and_follow_the_seed(own: Path) -> None:
     assert not np.array_equal(first.test, other.test)
 
 
+def test_of_several_processes_only_the_first_shows_how_far_reading_is(own: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    for shown in (True, False):
+        assert len(own_data.look(own, "image", None, shown=shown).files) == 60
+        assert ("reading" in capsys.readouterr().err) == shown
+
+
 def test_kinds_of_sounds_do_not_depend_on_clips_that_calibrate() -> None:
     generator = np.random.default_rng(0)
     clips = [torch.from_numpy(generator.normal(10 * (i % 2), 1, (8, 20))) for i in range(40)]

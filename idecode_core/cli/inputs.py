@@ -105,9 +105,9 @@ def progress_bar(description: str, total: int) -> Iterator[Callable[[int], None]
 
 
 @contextmanager
-def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
+def progress_bars(shown: bool = True) -> Iterator[Callable[[str, int, int], None]]:
     """Bars on stderr for work in several parts: call with (part, points done, points)."""
-    with Progress(console=Console(stderr=True)) as bar:
+    with Progress(console=Console(stderr=True), disable=not shown) as bar:
         tasks: dict[tuple[str, int], TaskID] = {}
 
         def report(part: str, done: int, total: int) -> None:

@@ -133,7 +133,7 @@ def train_own(wanted: Wanted, device: "torch.device", runs: Path) -> None:
 
     world = World.join()
     say: Say = typer.echo if world.is_first else _silence
-    found = look(wanted.source, wanted.modality, wanted.labels)
+    found = look(wanted.source, wanted.modality, wanted.labels, shown=world.is_first)
     for sentence in found.sentences():
         say(sentence)
     own = split_own(found, wanted.seed)
@@ -147,7 +147,7 @@ def train_own(wanted: Wanted, device: "torch.device", runs: Path) -> None:
     )
     if job.plan.is_frozen and not world.is_first:
         return  # nothing is trained that several processes could share
-    outside = sets_outside(wanted, found)
+    outside = sets_outside(wanted, found) if world.is_first else []
     say(job.plan.words())
     say("Parts: " + ", ".join(f"{len(indices):,} {PARTS[name]}" for name, indices in own.parts()) + ".")
     if world.is_first:
@@ -175,13 +175,13 @@ def _silence(_text: str) -> None:
     """Of several processes only the first one speaks."""
 
 
-def look(source: Path, modality: str, labels: str | None) -> "Scan":
-    """Read every file once, with a bar."""
+def look(source: Path, modality: str, labels: str | None, shown: bool = True) -> "Scan":
+    """Read every file once, with a bar if it is to be shown."""
     from idecode_core.training.own.files import scan
 
     if labels not in (None, "folders", "none"):
         raise SettingError(f"--labels must be folders or none, got {labels!r}.")
-    with progress_bars() as report:
+    with progress_bars(shown) as report:
         return scan(source, modality, labels, lambda done, total: report("reading", done, total))  # type: ignore[arg-type]
 
 
