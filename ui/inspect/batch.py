@@ -15,6 +15,7 @@ from ui.frame.messages import escape
 from ui.frame.samples import Sample, data_uri
 from ui.frame.scores import content_key, score_vectors, take_prepared, vector_store
 from ui.frame.settings import rerun_panels
+from ui.inspect.stepping import step_buttons
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
@@ -189,19 +190,9 @@ def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
     )
     st.caption(f"k = {found.k:,}. {counting(samples[0].modality.noun)}")
     with st.container(horizontal=True, vertical_alignment="center"):
-        for label, step, shortcut, icon in (
-            ("Stranger", -1, "Shift+Up", "arrow_upward"),
-            ("Less strange", 1, "Shift+Down", "arrow_downward"),
-        ):
-            st.button(
-                label,
-                key=f"row_step_{step}",
-                icon=f":material/{icon}:",
-                shortcut=shortcut,
-                disabled=not 0 <= at + step < len(order),
-                on_click=_step_row,
-                args=(order, at + step),
-            )
+        stranger = ("Stranger", "Shift+Up", "arrow_upward")
+        less_strange = ("Less strange", "Shift+Down", "arrow_downward")
+        step_buttons("row_step", stranger, less_strange, at, len(order), _step_row, order)
         st.caption(f"Row {at + 1:,} of {len(order):,}: {escape(samples[row].name)}")
 
 

@@ -26,6 +26,7 @@ from ui.frame.scores import MAX_INSPECTED
 from ui.frame.settings import current, panel
 from ui.inspect.inputs import look_at
 from ui.inspect.panels import chosen_row
+from ui.inspect.stepping import step_buttons
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
@@ -132,19 +133,8 @@ def chart(scores: NDArray[np.float64], detector: "Detector", chosen: int) -> Non
 def steps(chosen: int, count: int) -> None:
     """To the draw before and after, with the arrow keys too."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        for label, step, shortcut, icon in (
-            ("Draw before", -1, "Left", "arrow_back"),
-            ("Draw after", 1, "Right", "arrow_forward"),
-        ):
-            st.button(
-                label,
-                key=f"draw_step_{step}",
-                icon=f":material/{icon}:",
-                shortcut=shortcut,
-                disabled=not 0 <= chosen + step < count,
-                on_click=_choose,
-                args=(chosen + step,),
-            )
+        before, after = ("Draw before", "Left", "arrow_back"), ("Draw after", "Right", "arrow_forward")
+        step_buttons("draw_step", before, after, chosen, count, _choose)
         st.caption(f"Draw {chosen + 1} of {count}")
 
 
