@@ -1,17 +1,16 @@
 """The results of the Evaluate page: a fragment that slices stored scores; it never runs the model."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ui.evaluate.detectors import detectors_view
-from ui.evaluate.source import Source, curves, evaluations, growths, point_of, precise
+from ui.evaluate.source import Source, evaluations, point_of, precise
+from ui.evaluate.views import VIEWS, Shown
 from ui.frame.export import download_row
 from ui.frame.links import asked, carry_over, differs, keep, notice, request
-from ui.frame.look import chart
 from ui.frame.messages import escape
-from ui.frame.settings import Settings, current, panel
+from ui.frame.settings import current, panel
 
 if TYPE_CHECKING:
     from idecode_core.evaluation.methods import Metric
@@ -22,7 +21,6 @@ LIVE = dict.fromkeys(("n", "epsilon", "aggregate"), ("evaluation",))
 """Which panel a setting reruns, see `ui.frame.settings.sidebar`."""
 KEYS = ("ev_view", "ev_set", "ev_metric", "ev_detectors")
 NAMES = {"ev_view": "the view", "ev_set": "the OOD set"}
-VIEWS = ("Separation", "More transforms", "Scores")
 DETECTORS = "Detectors"
 """The view of several detectors; a visitor's own scores have only one."""
 
@@ -36,7 +34,7 @@ def evaluation(source: Source) -> None:
     notices = st.container()
     n = min(settings.n, source.n_max)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    views = (*VIEWS, DETECTORS) if source.shared else VIEWS
+    views = (*VIEWS, DETECTORS) if source.shared else tuple(VIEWS)
     if st.session_state.get("ev_view", views[0]) not in views:
         st.session_state["ev_view"] = views[0]
     view = left.segmented_control(
@@ -62,7 +60,8 @@ def evaluation(source: Source) -> None:
     rows = all_rows(source, n, settings.aggregate)
     ood_set = next(score_set for score_set in source.ood_sets if score_set.label == selected)
     point = point_of(source, ood_set, n, settings.epsilon, settings.aggregate)
-    st.markdown(headline(source, rows, selected, n, point, settings))
+    shown = Shown(source, rows, selected, n, point, settings.epsilon, settings.aggregate)
+    st.markdown(headline(shown, settings.smoothed))
     if point is not None and point.id_share > settings.epsilon:
         st.caption(is_it_chance(source, point))
     if not source.shared:
@@ -70,21 +69,11 @@ def evaluation(source: Source) -> None:
     if view == DETECTORS:
         detectors_view(source, selected, n, settings)
     else:
-        figure, caption = VIEW[view](source, rows, selected, n, point, settings)
+        figure, caption = VIEWS[view](shown)
         st.caption(caption)
         table(source, rows)
-        downloads(source, rows, figure, caption, n, settings)
+        downloads(shown, figure, caption)
     keep(key for key in KEYS if key in st.session_state)
-
-
-def drawn(source: Source, arguments: tuple[Any, ...], draw: Callable[[], Any]) -> Any:
-    """A figure of stored scores is drawn once for all visitors: making one costs more than its numbers."""
-    return _drawn(draw, source.key, arguments) if source.shared else draw()
-
-
-@st.cache_resource(show_spinner=False, max_entries=400)
-def _drawn(_draw: Callable[[], Any], key: str, arguments: tuple[Any, ...]) -> Any:
-    return _draw()
 
 
 def all_rows(source: Source, n: int, aggregate: str) -> "list[Row]":
@@ -96,29 +85,22 @@ def all_rows(source: Source, n: int, aggregate: str) -> "list[Row]":
     return table_rows(source.ood_sets, found, sure, n, source.dataset, source.transforms)
 
 
-def headline(
-    source: Source,
-    rows: "list[Row]",
-    selected: str,
-    n: int,
-    point: "OperatingPoint | None",
-    settings: Settings,
-) -> str:
+def headline(shown: Shown, smoothed: bool) -> str:
     """The result as a sentence first."""
-    row = next(row for row in rows if row.label == selected and row.method == "iDECODe")
+    row = next(row for row in shown.rows if row.label == shown.selected and row.method == "iDECODe")
     text = (
-        f"**{escape(selected[0].upper() + selected[1:])}:** keeping 90% of what belongs, n = {n} transforms detect **{row.tnr.mean:.1%}** of what does "
+        f"**{escape(shown.selected[0].upper() + shown.selected[1:])}:** keeping 90% of what belongs, n = {shown.n} transforms detect **{row.tnr.mean:.1%}** of what does "
         f"not (AUROC **{100 * row.auroc.mean:.1f}**, 95% interval {interval(row)})."
     )
-    if point is not None:
+    if shown.point is not None:
         text += (
-            f" At epsilon = {settings.epsilon:g} it flags **{point.ood_share:.1%}** of {escape(selected)} and **{point.id_flagged:,} of "
-            f"{point.id_points:,}** ({point.id_share:.2%}) of {escape(source.id_set.label)}"
+            f" At epsilon = {shown.epsilon:g} it flags **{shown.point.ood_share:.1%}** of {escape(shown.selected)} and **{shown.point.id_flagged:,} of "
+            f"{shown.point.id_points:,}** ({shown.point.id_share:.2%}) of {escape(shown.source.id_set.label)}"
         )
-        if source.shared:
+        if shown.source.shared:
             text += (
                 ", with conservative p-values; Guarantee shows the smoothed ones that you have chosen."
-                if settings.smoothed
+                if smoothed
                 else ", as on Guarantee."
             )
         else:
@@ -169,106 +151,6 @@ def own_notes(source: Source, rows: "list[Row]", n: int, point: "OperatingPoint 
         st.warning(escape(sentence), icon=":material/warning:")
 
 
-def separation_view(
-    source: Source,
-    rows: "list[Row]",
-    selected: str,
-    n: int,
-    point: "OperatingPoint | None",
-    settings: Settings,
-) -> tuple[Any, str]:
-    """ROC curves of all sets, and the three methods on each."""
-    from idecode_core.plots.evaluation import methods_side_by_side, roc_curves
-
-    left, right = st.columns(2, gap="medium")
-    figure = drawn(
-        source,
-        ("roc", n, settings.aggregate, selected, settings.epsilon),
-        lambda: roc_curves(
-            curves(source, n, settings.aggregate),
-            selected,
-            operating=point.on_roc if point else None,
-            epsilon=settings.epsilon,
-        ),
-    )
-    with left:
-        chart(figure, key="ev_roc", alt="ROC curves")
-    with right:
-        metric: Any = st.segmented_control(
-            "Metric", ("auroc", "tnr"), default="auroc", required=True, key="ev_metric", bind="query-params",
-            format_func={"auroc": "AUROC", "tnr": "TNR at 90% TPR"}.__getitem__, label_visibility="collapsed",
-        )  # fmt: skip
-        arguments = ("methods", n, settings.aggregate, metric, selected)
-        methods = drawn(source, arguments, lambda: methods_side_by_side(rows, metric, selected, height=370))
-        chart(methods, key="ev_methods", alt="Methods side by side")
-    return figure, (
-        "Lines: the closer one hugs the upper left corner, the better that set is told apart (beside the name: AUROC); the straight "
-        "line is guessing, the ring is where 90% of the iD points are kept, the diamond is where epsilon puts you. Marks: base score and ICAD use a single draw and nearly coincide, for "
-        "ranking among calibration points costs nothing and brings the guarantee; the way to the full mark is what more "
-        "transforms bring."
-    )
-
-
-def growth_view(
-    source: Source,
-    rows: "list[Row]",
-    selected: str,
-    n: int,
-    point: "OperatingPoint | None",
-    settings: Settings,
-) -> tuple[Any, str]:
-    from idecode_core.plots.evaluation import against_n
-
-    figure = drawn(
-        source,
-        ("growth", n, settings.aggregate, selected),
-        lambda: against_n(growths(source, settings.aggregate), selected, n),
-    )
-    chart(figure, key="ev_growth", alt="AUROC and TNR against n")
-    return figure, (
-        "A line that still climbs at the right would gain from more transforms. The band is the spread from run to run."
-    )
-
-
-def scores_view(
-    source: Source,
-    rows: "list[Row]",
-    selected: str,
-    n: int,
-    point: "OperatingPoint | None",
-    settings: Settings,
-) -> tuple[Any, str]:
-    from idecode_core.conformal.calibration import aggregate_scores
-    from idecode_core.evaluation.methods import runs
-    from idecode_core.plots.histograms import groups_of, score_histograms
-
-    ood_set = next(score_set for score_set in source.ood_sets if score_set.label == selected)
-    known, strange = (
-        aggregate_scores(runs(score_set.score_vectors, n)[0], settings.aggregate)
-        for score_set in (source.id_set, ood_set)
-    )
-    calibration = threshold = None
-    if source.calibration is not None:
-        calibration = source.calibration.scores(n, settings.aggregate)
-        threshold = source.calibration.threshold(n, settings.epsilon, settings.aggregate)
-    figure = score_histograms(
-        groups_of(known, strange, selected, calibration),
-        threshold,
-        f"flagged at epsilon = {settings.epsilon:g}",
-    )
-    chart(figure, key="ev_scores", alt="Histograms of scores")
-    return figure, (
-        "Grey and blue should agree: both belong. What lies right of the line is flagged; orange left of it is missed."
-        if calibration is not None
-        else "Where the two overlap, no threshold can tell them apart."
-    )
-
-
-VIEW: dict[str, Callable[..., tuple[Any, str]]] = dict(
-    zip(VIEWS, (separation_view, growth_view, scores_view), strict=True)
-)
-
-
 def plus_minus(metric: "Metric") -> str:
     mean = f"{100 * metric.mean:.1f}"
     return f"{mean} ± {100 * metric.spread:.1f}" if len(metric.values) > 1 else mean
@@ -306,12 +188,11 @@ def table(source: Source, rows: "list[Row]") -> None:
     st.caption(" ".join(notes))
 
 
-def downloads(
-    source: Source, rows: "list[Row]", figure: Any, caption: str, n: int, settings: Settings
-) -> None:
+def downloads(shown: Shown, figure: Any, caption: str) -> None:
     from idecode_core.report.evaluations import Evaluated, evaluation_notebook, evaluation_report
 
-    values = Evaluated(source.name, source.id_set, source.ood_sets, rows, n, settings.aggregate)
+    source = shown.source
+    values = Evaluated(source.name, source.id_set, source.ood_sets, shown.rows, shown.n, shown.aggregate)
     download_row(
         "evaluation",
         report=lambda: evaluation_report(values, figure, caption),
