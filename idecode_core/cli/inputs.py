@@ -1,7 +1,7 @@
 """What the commands share: options, samples from the command line, progress on stderr."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,7 +82,7 @@ def samples(source: str, modality: str, data_root: Path | None) -> "Sequence[Any
         ) from None
 
 
-def readable(paths: Sequence[Path], modality: str) -> Iterator[Any]:
+def readable(paths: Iterable[Path], modality: str) -> Iterator[Any]:
     """Decoded files, one after the other; of one that cannot be read is told why, and it is passed over."""
     from idecode_core.modality import modality_named
 

@@ -41,7 +41,8 @@ class FeatureScores(nn.Module):
     def forward(self, x: Tensor, parameters: Tensor) -> Tensor:
         """x (batch, 3, size, size) in [0, 1], parameters (batch, m, ...) -> (batch, m)."""
         gx = each_variant(self.transforms, x, parameters)  # (batch * m, 3, h, w)
-        return self.distances(self.model(gx)).unflatten(0, parameters.shape[:2])
+        scores: Tensor = self.distances(self.model(gx)).unflatten(0, parameters.shape[:2])
+        return scores
 
 
 def feature_graph(scorer: FeatureScorer) -> Graph:
