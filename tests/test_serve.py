@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shlex
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from small import random_images, small_scorer
 
 from idecode_core import __version__
+from idecode_core.cli.app import main
 from idecode_core.detector import Detector
 from idecode_core.errors import SettingError
 from idecode_core.files.limits import IMAGE_BYTES
@@ -241,6 +243,13 @@ def test_with_a_delta_the_service_flags_what_the_library_flags(detector):
         return [answer.is_ood for answer in answers]
 
     assert asyncio.run(ask()) == expected.is_ood.tolist()
+
+
+def test_a_port_that_is_taken_is_told_before_anything_is_loaded(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SystemExit) as ended:
+        main(["serve", "--port", str(taken.getsockname()[1]), "--detector", "nowhere"])
+    assert ended.value.code == 2
+    assert re.search(r"at 127.0.0.1, port \d+ \(Address already in use\)", capsys.readouterr().err)
 
 
 def test_more_draws_than_were_calibrated_are_refused_at_the_start(detector):
