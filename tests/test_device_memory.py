@@ -1,14 +1,26 @@
 """A device that is too small, or gone: smaller batches and a word about it, or one sentence."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import torch
-from small import random_images, small_scorer
+from small import SIZE, random_images, small_model, small_scorer
+from torch import nn
 
+from idecode_core.baselines.energy import Energy
+from idecode_core.baselines.features import Frozen
+from idecode_core.baselines.neighbours import Neighbours
 from idecode_core.errors import DeviceError, SmallerBatchesWarning
+from idecode_core.image.features import Preprocessing
+from idecode_core.image.scorer import ImageScorer
+from idecode_core.models import ModelConfig
 from idecode_core.models.pieces import in_pieces
+from idecode_core.own.model import OwnModel
+from idecode_core.own.scorer import OwnScorer
+from idecode_core.transforms import SmallAffine
 
 
 def fits(most: int, error: type[Exception] = torch.OutOfMemoryError, words: str = "CUDA out of memory."):
@@ -81,3 +93,40 @@ def test_a_detector_on_a_small_device_gives_the_same_scores(monkeypatch):
     with pytest.warns(SmallerBatchesWarning, match="with 7 inputs at once"):
         after = scorer.score(images, n=5, seed=0).score_vectors
     np.testing.assert_allclose(after, before, atol=1e-5)
+
+
+@contextmanager
+def small_device(network: nn.Module, most: int = 3) -> Iterator[None]:
+    """The network on a device that has room for `most` rows."""
+
+    def look(_network: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        if len(inputs[0]) > most:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    hook = network.register_forward_pre_hook(look)
+    yield
+    hook.remove()
+
+
+def scorers():
+    """A network that sees x too, a rival, a distance on frozen features, and a user's own network; each with the part that
+    takes the memory."""
+    parts = {"preprocessing": Preprocessing(SIZE)}
+    classifier = small_model(5)
+    yield ImageScorer(classifier, SmallAffine(), "label_logit", Preprocessing(SIZE)), classifier.backbone
+    yield Energy(model=classifier, **parts), classifier.backbone
+    frozen = Frozen(ModelConfig("compact", outputs=4, widths=(8, 8, 8)))
+    z = nn.functional.normalize(torch.randn(30, 8, generator=torch.Generator().manual_seed(0)), dim=1)
+    yield Neighbours.fit(z, torch.arange(30) % 2, model=frozen, transforms=SmallAffine(), **parts), frozen
+    own = nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(48, 6))
+    model = OwnModel(own, (0.5,) * 3, (0.5,) * 3, torch.device("cpu"))
+    yield OwnScorer(model, SmallAffine(), "label_logit", Preprocessing(SIZE)), own
+
+
+def test_every_kind_of_scorer_goes_on_with_smaller_batches():
+    images = random_images(5)
+    for scorer, network in scorers():
+        before = scorer.score(images, n=2, seed=0).score_vectors
+        with small_device(network), pytest.warns(SmallerBatchesWarning, match="inputs at once"):
+            after = scorer.score(images, n=2, seed=0).score_vectors
+        np.testing.assert_allclose(after, before, atol=1e-4)

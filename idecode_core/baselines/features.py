@@ -18,6 +18,7 @@ from idecode_core.errors import SettingError
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.pictures import TakesPictures
 from idecode_core.models.equivariant import Encoder, ModelConfig
+from idecode_core.models.pieces import in_pieces
 from idecode_core.models.restore import with_weights
 from idecode_core.scorer import (
     Inspected,
@@ -73,7 +74,7 @@ class Features(TakesPictures):
         with torch.inference_mode():
             gx = self.transforms.apply(x, drawn)
             together = max(1, PIXELS_PER_BATCH // self.preprocessing.size**2)
-            z = torch.cat([self.model(piece) for piece in gx.flatten(0, 1).split(together)])
+            z = in_pieces(self.model, gx.flatten(0, 1), together)
         return drawn, gx, z.unflatten(0, gx.shape[:2])
 
     def encode(self, samples: Samples, *, n: int, seed: int) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.pictures import TakesPictures
+from idecode_core.models.pieces import in_pieces
 from idecode_core.scorer import (
     Inspected,
     Progress,
@@ -84,7 +85,8 @@ class OnceScorer(TakesPictures, ABC):
         def batches() -> Iterator[tuple[dict[str, Vectors], Tensor]]:
             for chunk in chunks(prepared(self, samples, seed), self.points_per_batch):
                 with torch.no_grad():
-                    once = self.strangeness(self.tensor(chunk)).detach().cpu().double().numpy()  # (batch,)
+                    found = in_pieces(self.strangeness, self.tensor(chunk), self.points_per_batch)
+                    once = found.detach().cpu().double().numpy()  # (batch,)
                 yield {"": np.repeat(once[:, None], n, axis=1)}, torch.zeros(len(chunk), n, 0)
 
         return in_one_pass(batches(), progress, "image")[""]

@@ -110,7 +110,7 @@ class ImageScorer(TakesPictures, NetworkScorer):
         z = reference = None
         against_x = any(BASE_NCMS[name].against == "x" for name in base_ncms or [self.base_ncm])
         if self.model.config.pair or against_x:
-            z = self.model.encode(x)  # once, for all m variants
+            z = in_pieces(self.model.encode, x, VARIANTS_PER_BATCH)  # once, for all m variants
             reference = self.model.decode(z, z[:, None])[:, 0]
         encoded = in_pieces(self.model.encode, gx.flatten(0, 1), VARIANTS_PER_BATCH)
         z_g = encoded.unflatten(0, gx.shape[:2])  # (batch, m, d)

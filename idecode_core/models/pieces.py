@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -11,14 +12,22 @@ from idecode_core.errors import DeviceError, SmallerBatchesWarning
 MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 LOST = ("cuda error", "cudnn", "cublas", "mps", "nccl", "device-side", "hip error", "driver")
 
+Said = TypeVar("Said")
+
 
 def in_pieces(network: Callable[[Tensor], Tensor], x: Tensor, size: int) -> Tensor:
-    """`network(x)`, with at most `size` rows of x at once; half as many whenever the device's memory does not suffice.
+    """`network(x)`, with at most `size` rows of x at once, see `pieces`."""
+    return torch.cat(pieces(network, x, size))
+
+
+def pieces(network: Callable[[Tensor], Said], x: Tensor, size: int) -> list[Said]:
+    """What the network says of `size` rows of x after the other; of half as many whenever the device's memory does not
+    suffice.
 
     A SmallerBatchesWarning says so once. A DeviceError says in one sentence that not even one row fits, or that the
     device is gone.
     """
-    done: list[Tensor] = []
+    done: list[Said] = []
     place = 0
     while place < len(x) or not done:
         try:
@@ -46,9 +55,9 @@ def in_pieces(network: Callable[[Tensor], Tensor], x: Tensor, size: int) -> Tens
         warnings.warn(
             f"The memory of the device {x.device} did not suffice: going on with {size} inputs at once, which is slower.",
             SmallerBatchesWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return torch.cat(done)
+    return done
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -22,6 +22,7 @@ from idecode_core.errors import CheckpointError, IdecodeError, SettingError
 from idecode_core.files.read import reason
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer, Predicted
+from idecode_core.models.pieces import pieces
 from idecode_core.ncm import BASE_NCMS, BaseNCM
 from idecode_core.own.model import OwnModel, PredictFn, check_weights, close, open_program
 from idecode_core.scorer import VARIANTS_PER_BATCH, Samples, Settings, chunks, prepared
@@ -160,13 +161,15 @@ class OwnScorer(ImageScorer):
         self, x: Tensor, gx: Tensor, parameters: Tensor, base_ncms: Sequence[str] | None = None
     ) -> Predicted:
         ncms = [self.own_ncm] if self.own_ncm else [BASE_NCMS[name] for name in base_ncms or [self.base_ncm]]
-        reference = self.model(x)[0].float() if any(ncm.against == "x" for ncm in ncms) else None
+        reference = None
         together = max(1, min(VARIANTS_PER_BATCH, PIXELS_PER_BATCH // self.preprocessing.size**2))
-        pieces = [self.model(piece) for piece in gx.flatten(0, 1).split(together)]
+        if any(ncm.against == "x" for ncm in ncms):
+            reference = torch.cat([said for said, _ in pieces(self.model, x, together)]).float()
+        answers = pieces(self.model, gx.flatten(0, 1), together)
         prediction = (
-            torch.cat([said for said, _ in pieces]).float().unflatten(0, gx.shape[:2])
+            torch.cat([said for said, _ in answers]).float().unflatten(0, gx.shape[:2])
         )  # (batch, m, outputs)
-        features = [seen.float() for _, seen in pieces if seen is not None]
+        features = [seen.float() for _, seen in answers if seen is not None]
         z_g = torch.cat(features).unflatten(0, gx.shape[:2]) if features else prediction[..., :0]
         return OwnPredicted(prediction, reference, self.transforms.target(parameters), z_g, self.own_ncm)
 
