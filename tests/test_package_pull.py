@@ -99,9 +99,11 @@ def tamper(folder: Path, what: str) -> None:
         (folder / "config.json").write_text(json.dumps(config))
     elif what == "text":
         (folder / "config.json").write_text("<html>")
+    elif what == "list":
+        (folder / "config.json").write_text("[]")
 
 
-@pytest.mark.parametrize("what", ["weights", "calibration", "missing", "climbing", "text"])
+@pytest.mark.parametrize("what", ["weights", "calibration", "missing", "climbing", "text", "list"])
 def test_what_is_wrong_is_refused_and_nothing_is_kept(what, site, home):
     address, folder = site
     tamper(folder / "tiny", what)
@@ -132,6 +134,9 @@ def test_names_addresses_and_places_that_cannot_be(site, home):
         pulling.pull("tiny", f"file://{folder}")
     with pytest.raises(SettingError, match="not an address"):
         pulling.pull_zip(f"file://{folder}/mine.zip")
+    for fetch in (partial(pulling.pull, "tiny"), pulling.pull_zip):
+        with pytest.raises(SettingError, match="plain http"):
+            fetch("http://example.org/tiny.zip")
     pulling.pull("tiny", address)
     with pytest.raises(CheckpointError, match="already holds a detector"):
         pulling.pull("tiny", address)

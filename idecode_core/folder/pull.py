@@ -53,6 +53,15 @@ def checked_address(url: str) -> str:
     return url
 
 
+def check_vouched(url: str, sha256: str) -> None:
+    """SettingError for plain http from another machine without a sha256: whoever is on the way could put in another detector."""
+    parts = urlparse(url)
+    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1") and not sha256:
+        raise SettingError(
+            f"{url} is fetched over plain http, which anybody on the way can change: expected https://, or --sha256 to check it by."
+        )
+
+
 def new_home(name: str) -> Path:
     """Where a detector of this name goes: among the others. An installed package gets a folder of the user's own, with a
     copy of the detector that it brought along, so that all of them are found together."""
@@ -72,12 +81,14 @@ def pull(
     if climbs(name) or "/" in name or not name.strip(". "):
         raise SettingError(f"{name!r} is not a detector's name: expected one like fashion-rotations.")
     address = web_folder(source, name)
+    check_vouched(address, sha256)
     return _place(out or new_home(name), lambda new: _fetch_folder(address, new, sha256, report))
 
 
 def pull_zip(url: str, *, sha256: str = "", out: Path | None = None, report: Report = print) -> Path:
     """Fetch a zip that holds one detector folder, as the app and `zip_folder` write them."""
     name = PurePosixPath(urlparse(checked_address(url)).path).stem
+    check_vouched(url, sha256)
     return _place(out or new_home(name), lambda new: _fetch_zip(url, new, sha256, report))
 
 
@@ -104,7 +115,7 @@ def _fetch_folder(address: str, new: Path, sha256: str, report: Report) -> None:
     (new / "config.json").write_bytes(config)
     try:
         listed = [str(name) for name in json.loads(config).get("files", {})]
-    except DAMAGE as error:
+    except (*DAMAGE, AttributeError) as error:  # AttributeError: a list, say, in the place of a table
         raise CheckpointError(
             f"{address}/config.json is not a detector's settings ({reason(error)}). Check the address."
         ) from None
