@@ -5,15 +5,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from misbehaving import accept, misbehave
 
 import trial.__main__
 from idecode_core.errors import IdecodeError
-from trial import dependencies, table
+from trial import dependencies, table, visitors
 from trial.audit import audited
 from trial.bad_files import BadFile, bad_files
 from trial.files import judge, try_files
@@ -41,7 +43,7 @@ def test_bad_files_are_read_or_refused_with_one_line() -> None:
     outcomes = list(try_files(1, short=True))
     assert problems(outcomes) == []
     assert sum(outcome.cases for outcome in outcomes) > 500
-    assert all(outcome.most_megabytes < 1024 for outcome in outcomes)
+    assert all(outcome.most_megabytes is not None and outcome.most_megabytes < 1024 for outcome in outcomes)
 
 
 def test_bad_folders_are_refused_with_one_line_or_the_same_detector(tmp_path: Path) -> None:
@@ -112,6 +114,25 @@ def test_requests_to_other_hosts_are_noticed() -> None:
     ):
         Visitor.watch(url, "localhost:8501", remote)
     assert remote == ["https://fonts.example.com/a", "ws://localhost:99/s"]
+
+
+@pytest.mark.parametrize(("growth", "problems"), [(0.0, 0), (300.0, 1)])
+def test_a_soak_notices_a_server_that_grows_with_its_visitors(growth, problems, monkeypatch) -> None:
+    """Without a browser: three visitors come and go six times, and the server takes so many MB for each."""
+    visits: list[float] = []
+
+    def visit(_sessions: object, outcome: Outcome, _patience: float) -> None:
+        outcome.cases += 3
+        visits.append(growth)
+
+    monkeypatch.setattr(visitors, "visit", visit)
+    monkeypatch.setattr(visitors, "visitors", lambda *_: nullcontext())
+    monkeypatch.setattr(visitors, "expected", lambda *_: [])
+    monkeypatch.setattr(visitors, "megabytes", lambda server: 500 + sum(visits))
+    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: float(len(visits))))
+    (outcome,) = visitors.try_soak(None, "http://localhost:1", 6, seed=0, server=1)
+    assert (outcome.cases, outcome.wrong) == (18, problems)
+    assert outcome.most_megabytes == 4 * growth  # the first two visits load what is kept
 
 
 def test_a_part_that_falls_over_is_a_row_of_its_own_and_the_others_go_on(monkeypatch) -> None:

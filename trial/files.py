@@ -52,7 +52,7 @@ def judge(outcome: Outcome, file: BadFile, read: Watched) -> None:
     ended = read(file)
     outcome.seconds += time.monotonic() - begin
     outcome.cases += 1
-    outcome.most_megabytes = max(outcome.most_megabytes, ended.megabytes)
+    outcome.weigh(ended.megabytes)
     named = f"{file.name[:40]!r}, {file.what}: {ended.words[:200]}"
     if ended.how in (TRACEBACK, DIED):
         outcome.blame("tracebacks", named)

@@ -242,7 +242,7 @@ def try_folders(seed: int, short: bool, root: Path) -> Iterator[Outcome]:
             ended = read(case)
             outcome.cases += 1
             progress(outcome.cases)
-            outcome.most_megabytes = max(outcome.most_megabytes, ended.megabytes)
+            outcome.weigh(ended.megabytes)
             if ended.how in (TRACEBACK, DIED):
                 outcome.blame("tracebacks", f"{what}: {ended.words[:200]}")
             elif ended.how == HANG:

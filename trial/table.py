@@ -18,7 +18,7 @@ class Outcome:
     tracebacks: int = 0
     hangs: int = 0
     wrong: int = 0  # lost detectors, wrong answers, remote requests: whatever the part is about
-    most_megabytes: float = 0.0  # above idle, for a single input
+    most_megabytes: float | None = None  # above idle; of a soak, how much the server grew
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
     """The first few, for whoever repairs them."""
@@ -28,12 +28,15 @@ class Outcome:
         if len(self.problems) < 20:
             self.problems.append(f"{kind}: {words}")
 
+    def weigh(self, megabytes: float) -> None:
+        self.most_megabytes = max(self.most_megabytes or 0.0, megabytes)
+
     @property
     def sound(self) -> bool:
         return not (self.tracebacks or self.hangs or self.wrong)
 
     def row(self) -> str:
-        memory = f"{self.most_megabytes:,.0f}" if self.most_megabytes else ""
+        memory = "" if self.most_megabytes is None else f"{self.most_megabytes:,.0f}"
         cells = (self.part, self.what, f"{self.cases:,}", self.tracebacks, self.hangs, self.wrong, memory)
         return "| " + " | ".join(str(cell) for cell in (*cells, f"{self.seconds:,.0f}")) + " |"
 

@@ -124,9 +124,7 @@ def try_visitors(
     yield requests
 
 
-def try_soak(
-    browser: Any, address: str, seconds: float, seed: int, server: int | None = None
-) -> Iterator[Outcome]:
+def try_soak(browser: Any, address: str, seconds: float, seed: int, server: int) -> Iterator[Outcome]:
     """Visitors come and go, three at a time; the server's memory must not grow with their number."""
     outcome = Outcome("browser", f"soak of {seconds:.0f} seconds, visits")
     begin, remote = time.monotonic(), list[str]()
@@ -139,7 +137,7 @@ def try_soak(
         if len(memory) == 3:
             memory[0] = memory[-1]  # detectors and pages are loaded by now
     growth = memory[-1] - memory[0]
-    outcome.most_megabytes = max(growth, 0.0)
+    outcome.weigh(growth)
     if growth > MOST_GROWTH:
         outcome.blame("wrong", f"the server grew by {growth:.0f} MB")
     for url in dict.fromkeys(remote):
@@ -156,15 +154,12 @@ def try_browser(short: bool, seed: int) -> Iterator[Outcome]:
         yield from try_soak(browser, address, 20 if short else 600, seed, server_of(address))
 
 
-def megabytes(process: int | None) -> float:
+def megabytes(process: int) -> float:
     """What a process uses now."""
-    return 0.0 if process is None else psutil.Process(process).memory_info().rss / 2**20
+    return float(psutil.Process(process).memory_info().rss / 2**20)
 
 
-def server_of(address: str) -> int | None:
+def server_of(address: str) -> int:
     """The process that listens at an address of this machine, among those that this one started."""
     port = urlsplit(address).port
-    for child in psutil.Process().children(recursive=True):
-        if str(port) in child.cmdline():
-            return int(child.pid)
-    return None
+    return next(int(c.pid) for c in psutil.Process().children(recursive=True) if str(port) in c.cmdline())
