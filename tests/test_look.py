@@ -11,6 +11,7 @@ from idecode_core.plots.histograms import Group, score_histograms
 from idecode_core.plots.ranks import rank_line
 from idecode_core.plots.style import CALIBRATION, DARK, ID, LIGHT, OOD, THRESHOLD, contrast, faded, repainted
 from ui.frame.look import INK
+from ui.inspect import batch
 
 CONFIG = tomllib.loads((Path(__file__).parent.parent / ".streamlit" / "config.toml").read_text())["theme"]
 LINES, TEXT = 3.0, 4.5
@@ -49,6 +50,14 @@ def test_text_of_the_page_stands_out_also_in_the_sidebar_and_as_a_caption(name):
         for key in ("primaryColor", "blueColor", "orangeColor", "violetColor"):
             assert contrast(colours[key], background) >= LINES, (key, background)
     assert contrast(INK[name], colours["primaryColor"]) >= TEXT  # on buttons and tags
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_verdicts_in_a_table_stand_out_from_the_page(name, monkeypatch):
+    monkeypatch.setattr(batch, "is_dark", lambda: name == "dark")
+    for answer in ("flagged", "not flagged"):
+        colour = batch.verdict_colour(answer).removeprefix("color: ")[:7]
+        assert contrast(colour, CONFIG[name]["backgroundColor"]) >= TEXT, answer
 
 
 def test_contrast_is_that_of_the_standard():

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from idecode_core.conformal.judge import Judgement
 from ui.frame.links import carry_over, keep
+from ui.frame.look import is_dark
 from ui.frame.messages import escape
 from ui.frame.samples import Sample, data_uri
 from ui.frame.scores import content_key, score_vectors, take_prepared, vector_store
@@ -170,7 +171,7 @@ def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
         rows = {"": [data_uri(samples[i].thumbnail) for i in order], **rows}
     key = f"table_{hashlib.sha256(order.tobytes()).hexdigest()[:12]}_{st.session_state.get('row_moves', 0)}"
     st.dataframe(
-        pd.DataFrame(rows).style.map(_colour, subset=["Verdict"]),
+        pd.DataFrame(rows).style.map(verdict_colour, subset=["Verdict"]),
         column_config={
             "": st.column_config.ImageColumn(width="small"),
             "File": st.column_config.TextColumn(width="medium"),
@@ -196,9 +197,12 @@ def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
         st.caption(f"Row {at + 1:,} of {len(order):,}: {escape(samples[row].name)}")
 
 
-def _colour(answer: str) -> str:
-    """The verdict's colours, dark enough on white and light enough on a dark page."""
-    return "color: #D55E00; font-weight: 600" if answer == "flagged" else "color: #2F8FCB"
+def verdict_colour(answer: str) -> str:
+    """The verdict's colours as text of this page's theme has them: measured to stand out from it."""
+    from idecode_core.plots.style import DARK, ID, LIGHT, OOD
+
+    text = (DARK if is_dark() else LIGHT).text
+    return f"color: {text[OOD]}; font-weight: 600" if answer == "flagged" else f"color: {text[ID]}"
 
 
 def _choose_row(order: NDArray[np.intp], rows: Sequence[int]) -> None:
