@@ -5,7 +5,8 @@ import tomllib
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
-from trust_pages import HOME, K, make_checkpoints, png
+from trust_pages import HOME, K, make_checkpoints, no_trouble, png
+from trust_pages import open_page as page
 
 from idecode_core.conformal import observed_band
 from idecode_core.evaluation.methods import evaluate
@@ -29,20 +30,6 @@ def checkpoints(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IDECODE_CHECKPOINTS", str(root))
         yield root
-
-
-def page(name: str, link: dict[str, str] | None = None, **settings: object) -> AppTest:
-    app = AppTest.from_file(str(HOME / "pages" / f"{name}.py"), default_timeout=180)
-    for key, value in settings.items():
-        app.session_state[key] = value
-    for key, value in (link or {}).items():
-        app.query_params[key] = value
-    return app.run()
-
-
-def no_trouble(app: AppTest) -> None:
-    assert not app.exception
-    assert [error.value for error in app.error] == []
 
 
 def text(app: AppTest) -> str:
@@ -191,8 +178,9 @@ def test_the_menu_groups_pictures_and_sounds_and_says_how_good_each_is(checkpoin
 
 
 def test_several_detectors_are_laid_over_each_other():
-    app = page("evaluate", ev_view="Detectors", n=3)
+    app = page("evaluate", {"ev_detectors": "gone"}, ev_view="Detectors", n=3)
     no_trouble(app)
+    assert "a detector = gone, which is not here" in warnings(app)
     app.multiselect(key="ev_detectors").set_value(["bare"]).run()
     no_trouble(app)
     assert "are stored with bare" in text(app)

@@ -7,6 +7,7 @@ import streamlit as st
 from ui.evaluate.source import Source, on_set, other_source, rival_source
 from ui.frame.cache import get_configs
 from ui.frame.export import download_row
+from ui.frame.links import asked, notice, request
 from ui.frame.look import chart
 from ui.frame.messages import escape
 from ui.frame.settings import Settings, in_order
@@ -30,12 +31,17 @@ def choose(settings: Settings) -> list[str]:
     if st.session_state.get("ev_detectors_beside", settings.detector) != settings.detector:
         st.session_state[KEY] = alike  # another detector in the sidebar: begin again
     st.session_state["ev_detectors_beside"] = settings.detector
+    linked = st.query_params.get_all(KEY) if asked("detectors", (KEY,)) else []
     if KEY in st.session_state:
         st.session_state[KEY] = [name for name in st.session_state[KEY] if name in others]
-    return st.multiselect(
+    chosen = st.multiselect(
         f"Beside {escape(settings.detector)}", others, alike, key=KEY, bind="query-params",
         help="Any number of detectors and of rival methods (the last ones) that have stored scores of this OOD set.",
     )  # fmt: skip
+    shown = ", ".join(chosen) or "none"
+    unmet = [request("a detector", name, "which is not here", shown) for name in linked if name not in others]
+    notice("detectors", unmet, tuple(chosen))
+    return chosen
 
 
 def detectors_view(source: Source, selected: str, n: int, settings: Settings) -> None:
