@@ -5,7 +5,7 @@ import streamlit as st
 from ui.attack.picture import choose_picture
 from ui.frame.look import style
 from ui.frame.messages import guard
-from ui.frame.settings import sidebar
+from ui.frame.settings import sidebar, wait_for_input
 
 PANELS = ("attack_verdict", "attack_rate", "attack_charts", "attack_curve", "attack_worst")
 LIVE = dict.fromkeys(("epsilon", "n", "aggregate", "p"), PANELS)
@@ -23,7 +23,7 @@ with guard():
         label = choose_label(sample, wish) if sample and wish else None
     if sample is None or wish is None:
         show.info("Choose a picture at the left, or drop in one of your own.", icon=":material/west:")
-        st.stop()
+        wait_for_input()
     from ui.attack.curve import curve
     from ui.attack.export import export
     from ui.attack.panels import STYLE, charts, sizes, verdict

@@ -8,7 +8,7 @@ from ui.frame.cache import get_configs, get_detector
 from ui.frame.messages import guard
 from ui.frame.modality import modality_of
 from ui.frame.session_detectors import made_here
-from ui.frame.settings import sidebar
+from ui.frame.settings import sidebar, wait_for_input
 from ui.frame.uploads import many_files
 
 ENOUGH = 2  # below, there is nothing to compare
@@ -41,9 +41,9 @@ with guard():
             f"scored with {config.n_max} random transforms and compared with the shipped calibration set.",
             icon=":material/upload_file:",
         )
-        st.stop()
+        wait_for_input()
     from ui.frame.scores import score_on_click
 
     if (vectors := score_on_click("cal", config, samples)) is None:
-        st.stop()
+        wait_for_input()
     result(config, get_detector(config), samples, vectors[0], settings.seed)

@@ -7,7 +7,7 @@ from ui.frame.links import asked
 from ui.frame.look import style
 from ui.frame.messages import guard
 from ui.frame.modality import modality_of
-from ui.frame.settings import sidebar
+from ui.frame.settings import sidebar, wait_for_input
 from ui.inspect.choose import NAMES, choose_samples, say_unmet
 
 PANELS = ("files", "verdict", "aggregate", "versus", "growth", "drawn")
@@ -34,7 +34,7 @@ with guard():
             f"Choose a {modality.thing} at the left, drop in files of your own, or {modality.capture.words}.",
             icon=":material/west:",
         )
-        st.stop()
+        wait_for_input()
     with show:
         from ui.inspect.batch import score_batch
         from ui.inspect.inputs import look_at

@@ -115,6 +115,7 @@ def test_a_row_of_the_plan_opens_its_page_in_its_state_whatever_was_set_before(
 
 def test_calibrate_ends_in_a_detector_that_is_in_use_on_every_page(app_url: str, visitor: Page) -> None:
     visitor.goto(f"{app_url}/calibrate")
+    expect(visitor.get_by_test_id("stSidebar").get_by_text("AUROC").first).to_be_visible()
     photos = [
         {"name": f"{i}.png", "mimeType": "image/png", "buffer": png(x)}
         for i, x in enumerate(load_images("photos-sample").x[:22])

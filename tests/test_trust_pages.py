@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
-from trust_pages import HOME, K, make_checkpoints, png, zipped
+from trust_pages import HOME, K, make_checkpoints, no_trouble, png, zipped
+from trust_pages import open_page as page
 
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.evaluation.methods import method_scores
@@ -33,18 +34,6 @@ def checkpoints(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IDECODE_CHECKPOINTS", str(root))
         yield root
-
-
-def page(name: str, **settings: object) -> AppTest:
-    app = AppTest.from_file(str(HOME / "pages" / f"{name}.py"), default_timeout=180)
-    for key, value in settings.items():
-        app.session_state[key] = value
-    return app.run()
-
-
-def no_trouble(app: AppTest) -> None:
-    assert not app.exception
-    assert [error.value for error in app.error] == []
 
 
 def text(app: AppTest) -> str:
@@ -90,18 +79,12 @@ def test_moving_n_and_the_ood_set_changes_the_sentence_and_not_the_page():
 
 
 def test_a_link_opens_the_view_that_it_was_made_in():
-    app = AppTest.from_file(str(HOME / "pages" / "evaluate.py"), default_timeout=180)
-    for name, value in {"ev_set": "Set A", "ev_view": "Scores", "n": "7"}.items():
-        app.query_params[name] = value
-    app.run()
+    app = page("evaluate", {"ev_set": "Set A", "ev_view": "Scores", "n": "7"})
     no_trouble(app)
     assert "Set A:" in text(app)
     assert "n = 7" in text(app)
     assert app.segmented_control(key="ev_view").value == "Scores"
-    app = AppTest.from_file(str(HOME / "pages" / "guarantee.py"), default_timeout=180)
-    for name, value in {"g_k": "75", "g_sure": "99%", "epsilon": "0.1"}.items():
-        app.query_params[name] = value
-    app.run()
+    app = page("guarantee", {"g_k": "75", "g_sure": "99%", "epsilon": "0.1"})
     no_trouble(app)
     assert "nine in ten sets of 75" in text(app)
     assert "To be 99% sure" in text(app)
@@ -264,6 +247,7 @@ def test_calibrate_says_what_to_bring():
     app = page("calibrate")
     no_trouble(app)
     assert "Drop in a zip or many pictures" in text(app)
+    assert "AUROC" in app.sidebar.caption[0].value  # how good it is, before anything is brought
     assert charts(app) == []
 
 

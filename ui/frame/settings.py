@@ -7,7 +7,7 @@ Where a link asks for something that cannot be shown, a notice says so.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any, ParamSpec
+from typing import Any, NoReturn, ParamSpec
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
@@ -330,6 +330,12 @@ def show_device() -> None:
             _describe(place, config, str(strength))
     if name := device_name():
         st.sidebar.caption(f"Runs on the {name}")
+
+
+def wait_for_input() -> NoReturn:
+    """For a page that has nothing to judge yet: it ends here, with what the frame would show after it."""
+    show_device()
+    st.stop()
 
 
 def enter_by_app() -> None:
