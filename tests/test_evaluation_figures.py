@@ -193,6 +193,7 @@ def test_each_group_s_bars_add_up_to_one_even_with_scores_far_out():
     )
     for trace in made.data:
         assert sum(trace.y) == pytest.approx(1.0)
+    assert made.layout.xaxis.title.text.endswith("the outermost bars hold all beyond")
 
 
 def test_scores_with_a_long_tail_are_spaced_by_ratio_and_zeros_are_kept():
@@ -219,6 +220,7 @@ def test_calibration_is_an_outline_and_its_shares_add_up_to_one():
 def test_equal_scores_can_be_drawn():
     made = histograms.score_histograms([histograms.Group("one", np.full(10, 3.0), ID)], threshold=np.inf)
     assert sum(made.data[0].y) == pytest.approx(1.0)
+    assert made.layout.xaxis.title.text == "score F(V)"
 
 
 def test_the_band_is_the_exact_law():

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from idecode_core.plots.marks import threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
 
+CLIPPED = "; the outermost bars hold all beyond"
+
 
 @dataclass(frozen=True, eq=False)
 class Group:
@@ -44,11 +46,12 @@ def score_histograms(
     )
     if by_ratio:
         edges = np.log10(edges)
-    figure = go.Figure()
+    figure, clipped = go.Figure(), False
     for group in groups:
         values = np.asarray(group.scores, dtype=np.float64)
         if by_ratio:
             values = np.log10(np.maximum(values, 10 ** edges[0]))
+        clipped |= bool(((values < edges[0]) | (values > edges[-1])).any())
         counts, _ = np.histogram(values.clip(edges[0], edges[-1]), edges)
         share = counts / max(values.size, 1)
         left, right = edges[:-1], edges[1:]
@@ -110,9 +113,8 @@ def score_histograms(
                 "showarrow": False,
             }
         ]
-    return finish(
-        figure, "score F(V)" + (", log scale" if by_ratio else ""), "share of the group", height, layout
-    )
+    title = "score F(V)" + (", log scale" if by_ratio else "") + (CLIPPED if clipped else "")
+    return finish(figure, title, "share of the group", height, layout)
 
 
 def groups_of(
