@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
-from trust_pages import HOME, make_checkpoints, png, zipped
+from trust_pages import HOME, make_checkpoints, open_page, png, zipped
 
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.evaluation.recalibrated import bundled_sets, what_is_lost
@@ -27,13 +27,6 @@ def checkpoints(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IDECODE_CHECKPOINTS", str(root))
         yield root
-
-
-def open_page(name: str, **state: object) -> AppTest:
-    app = AppTest.from_file(str(HOME / "pages" / f"{name}.py"), default_timeout=180)
-    for key, value in state.items():
-        app.session_state[key] = value
-    return app.run()
 
 
 def words(app: AppTest) -> str:

@@ -1,4 +1,5 @@
-"""What the tests of Evaluate, Guarantee and Calibrate share: detector folders with and without stored scores."""
+"""What the tests of Evaluate, Guarantee and Calibrate share: detector folders with and without stored scores, and
+pages opened in them."""
 
 import io
 import json
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from streamlit.testing.v1 import AppTest
 
 from idecode_core.files import write_json
 from idecode_core.folder.scores import ScoreSet, write_scores
@@ -51,6 +53,21 @@ def make_checkpoints(root: Path) -> Path:
         )
         write_scores(folder, score_set, config["scorer_sha256"])
     return root
+
+
+def open_page(name: str, link: dict[str, str] | None = None, **settings: object) -> AppTest:
+    """A page as a visitor with these settings sees it, who came by this link."""
+    app = AppTest.from_file(str(HOME / "pages" / f"{name}.py"), default_timeout=180)
+    for key, value in settings.items():
+        app.session_state[key] = value
+    for key, value in (link or {}).items():
+        app.query_params[key] = value
+    return app.run()
+
+
+def no_trouble(app: AppTest) -> None:
+    assert not app.exception
+    assert [error.value for error in app.error] == []
 
 
 def png(seed: int, size: int = 28) -> bytes:
