@@ -13,7 +13,7 @@ from idecode_core.guarantees import average_e_values, e_values, p_values_from_e_
 
 
 def repeated_p_values(generator, points, repeats, k=200, strange=0.0):
-    """p-values (points, repeats): a point keeps its own effect, each repeat draws anew for it and for calibration."""
+    """p-values (points, repeats): a point keeps its own effect, each repeat draws again for it and for calibration."""
     point = generator.normal(loc=strange, size=points)
     calibration_point = generator.normal(size=k)
     columns = [

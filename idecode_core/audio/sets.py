@@ -51,7 +51,7 @@ class SoundSet:
         return SoundSet(self.name, clips, self.y[indices], self.classes, self.fold[indices])
 
     def where(self, classes: Sequence[int], folds: Sequence[int] | None = None) -> "SoundSet":
-        """The clips of these classes (numbered anew from 0, in their order here) and folds."""
+        """The clips of these classes (numbered again from 0, in their order here) and folds."""
         chosen = np.isin(self.y, classes) & (np.isin(self.fold, folds) if folds is not None else True)
         part = self.take(np.flatnonzero(chosen))
         y = np.array([list(classes).index(label) for label in part.y], np.int64)
@@ -114,7 +114,7 @@ def load_fsdnoisy18k(folder: Path | str, part: str, classes: Sequence[str]) -> S
         ) from error
     if not chosen:
         raise DataError(
-            f"{table}: expected clips of {', '.join(classes)}, got none. Unpack the official archives anew."
+            f"{table}: expected clips of {', '.join(classes)}, got none. Unpack the official archives again."
         )
     clips = tuple(read_sound(folder / f"FSDnoisy18k.audio_{part}" / row["fname"]) for row in chosen)
     y = np.array([list(classes).index(row["label"]) for row in chosen], np.int64)
