@@ -51,7 +51,7 @@ class SoundSet:
         return SoundSet(self.name, clips, self.y[indices], self.classes, self.fold[indices])
 
     def where(self, classes: Sequence[int], folds: Sequence[int] | None = None) -> "SoundSet":
-        """The clips of these classes (numbered again from 0, in their order here) and folds."""
+        """The clips of these classes (numbered from 0, in their order here) and folds."""
         chosen = np.isin(self.y, classes) & (np.isin(self.fold, folds) if folds is not None else True)
         part = self.take(np.flatnonzero(chosen))
         y = np.array([list(classes).index(label) for label in part.y], np.int64)
