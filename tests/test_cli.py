@@ -179,6 +179,15 @@ def test_an_unexpected_error_is_no_verdict(run, files, monkeypatch):
     assert "ZeroDivisionError" in err
 
 
+def test_a_name_that_is_too_long_is_one_sentence_and_the_others_go_through(run, files):
+    status, out, err = run("detect", "a" * 300 + ".png", "nope/", "sneaker0.png", "--json")
+    assert (status, len(out.splitlines())) == (2, 1)
+    assert "could not be opened (File name too long)" in err
+    assert "There is no nope: expected a file, a folder of files" in err
+    status, _, err = run("train", "a" * 300, "--out", "mine")
+    assert (status, "File name too long. Check the path" in err, "Traceback" in err) == (2, True, False)
+
+
 def test_odd_file_names_are_printed_as_they_are(run, files, tmp_path):
     name = "[red]sneaker[bold] ü 1.png"
     files["sneaker0.png"].rename(tmp_path / name)

@@ -4,6 +4,7 @@ A new command is a function in idecode_core/cli/ that is registered here. Import
 whatever needs torch is imported inside of the function.
 """
 
+import errno
 import sys
 import traceback
 from collections.abc import Sequence
@@ -107,6 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             complain(
                 f'{error.name} is not installed, and this needs it: pip install "idecode-studio[{extra}]"'
             )
+            sys.exit(ERROR)
+        if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.EACCES):
+            complain(f"{error.filename}: {error.strerror}. Check the path, and who may read and write there.")
             sys.exit(ERROR)
         traceback.print_exc()
         complain("stopped by an error of its own; please report the lines above.")

@@ -22,18 +22,26 @@ def found_files(samples: Any, extensions: Sequence[str]) -> tuple[Any, tuple[str
 
 def expanded(path: Path, extensions: Sequence[str]) -> list[Path]:
     """A folder as the files in it and below it, a glob as what it matches, in alphabetical order; a file as it is."""
-    if path.is_dir():
+    try:
+        is_folder, is_there = path.is_dir(), path.exists()
+    except OSError:  # a name that is too long, a folder that may not be entered
+        return [path]  # reading it says so
+    if is_folder:
         found = sorted(p for p in path.rglob("*") if p.suffix.lower() in extensions and p.is_file())
         if not found:
             raise InputError(
                 f"{path}: expected files of type {', '.join(extensions)} in this folder, found none. Check the folder."
             )
         return found
-    if glob.has_magic(str(path)) and not path.exists():
+    if glob.has_magic(str(path)) and not is_there:
         found = sorted(file for file in _matches(path) if file.is_file())
         if not found:
             raise InputError(f"{path}: no file matches this pattern. Check the path.")
         return found
+    if not is_there and not path.suffix and not path.is_symlink():
+        raise InputError(
+            f"There is no {path}: expected a file, a folder of files, or a pattern. Check the path."
+        )
     return [path]  # a file, or none: reading it says so
 
 
