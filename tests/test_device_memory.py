@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from small import SIZE, random_images, small_model, small_scorer
+from test_training import ROTATIONS, tiny_images
 from torch import nn
 
 from idecode_core.baselines.energy import Energy
@@ -20,6 +21,9 @@ from idecode_core.models import ModelConfig
 from idecode_core.models.pieces import in_pieces
 from idecode_core.own.model import OwnModel
 from idecode_core.own.scorer import OwnScorer
+from idecode_core.training.loop import train
+from idecode_core.training.parts import image_parts
+from idecode_core.training.tasks import make_task
 from idecode_core.transforms import SmallAffine
 
 
@@ -71,6 +75,20 @@ def test_a_lost_device_is_one_sentence():
     with pytest.raises(DeviceError, match="stopped answering") as caught:
         in_pieces(network, torch.zeros(4, 1), 4)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"), [("CUDA out of memory.", "smaller batch"), ("CUDA error: gone", "stopped answering")]
+)
+def test_training_on_a_device_that_is_too_small_or_gone_is_one_sentence(tmp_path, monkeypatch, words, told):
+    task = make_task(ROTATIONS, image_parts(ROTATIONS, tiny_images()))
+
+    def fails(*_):
+        raise RuntimeError(words)
+
+    monkeypatch.setattr(task, "loss", fails)
+    with pytest.raises(DeviceError, match=told):
+        train(task, tmp_path)
 
 
 def test_an_error_of_the_program_is_not_hidden():

@@ -1,7 +1,8 @@
 """Many inputs through a network on a device that may be too small for all of them at once, or may be gone."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -36,10 +37,7 @@ def pieces(network: Callable[[Tensor], Said], x: Tensor, size: int) -> list[Said
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 if is_lost(error):
-                    raise DeviceError(
-                        f"The device {x.device} stopped answering ({first_line(error)}). Start the program again, or use "
-                        "the device cpu."
-                    ) from error
+                    raise lost(x.device, error) from error
                 raise
             if size == 1:
                 raise DeviceError(
@@ -58,6 +56,27 @@ def pieces(network: Callable[[Tensor], Said], x: Tensor, size: int) -> list[Said
             stacklevel=3,
         )
     return done
+
+
+@contextmanager
+def one_sentence(device: torch.device, smaller: str) -> Iterator[None]:
+    """A device that is too small or gone is a DeviceError of one sentence; `smaller` says what to do about the former."""
+    try:
+        yield
+    except RuntimeError as error:
+        if is_out_of_memory(error):
+            raise DeviceError(
+                f"The memory of the device {device} does not suffice: expected more free memory. {smaller}"
+            ) from error
+        if is_lost(error):
+            raise lost(device, error) from error
+        raise
+
+
+def lost(device: torch.device, error: BaseException) -> DeviceError:
+    return DeviceError(
+        f"The device {device} stopped answering ({first_line(error)}). Start the program again, or use the device cpu."
+    )
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -14,6 +14,7 @@ from torch import nn
 
 from idecode_core.errors import TrainingError
 from idecode_core.files import write_npz
+from idecode_core.models.pieces import one_sentence
 from idecode_core.training.optimiser import make_optimizer, rate_factor, update_average
 from idecode_core.training.run_state import (
     BEST,
@@ -30,6 +31,10 @@ from idecode_core.training.tasks import Task
 from idecode_core.training.tasks.task import Answer, steps_per_epoch
 from idecode_core.training.world import World
 
+SMALLER = (
+    "Close other programs that use it, use a recipe with a smaller batch, or several devices under torchrun; finished epochs are "
+    "kept, and the run goes on from there."
+)
 ProgressHook = Callable[[int, int, int, float], None]
 """Called after each step with (epoch, step, steps, loss)."""
 
@@ -110,7 +115,7 @@ def train(
     for epoch in range(start, epochs):
         began, tally = time.monotonic(), Tally()
         model.train()
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(), one_sentence(task.device, SMALLER):
             for step, batch in enumerate(task.batches(epoch, world)):
                 done = epoch * steps + step
                 for group, rate in zip(optimizer.param_groups, base_rates, strict=True):
