@@ -171,7 +171,9 @@ class ImageTask:
         kinds = model.config.outputs - len(self.classes)  # the first outputs are about g
         labels = model.decode(None, self.shortened(z)[:, None])[:, 0, kinds:]
         of_g = model.decode(None, z[half:, None])[:, 0, :kinds]
-        return cross_entropy(labels, y) + cross_entropy(of_g, target), labels[:half].argmax(-1) == y[:half]
+        asked = len(target) / len(x)  # an answer about g counts as much as one about the class
+        loss = cross_entropy(labels, y) + asked * cross_entropy(of_g, target)
+        return loss, labels[:half].argmax(-1) == y[:half]
 
     def shortened(self, z: Tensor) -> Tensor:
         """Features (batch, d) of length 1 / temperature, where the recipe asks for it: an answer cannot become sure by
