@@ -10,7 +10,7 @@ from torch import Tensor
 from idecode_core.baselines.features import check_features
 from idecode_core.baselines.layers import observe, observe_all
 from idecode_core.baselines.mahalanobis import shared_gaussian, squared_distances
-from idecode_core.baselines.supervised import SupervisedScorer, regress
+from idecode_core.baselines.supervised import SupervisedScorer, quality
 from idecode_core.models import Equivariant
 
 STEPS = (0.0, 0.0005, 0.001, 0.0014, 0.002, 0.005, 0.01)
@@ -57,7 +57,7 @@ class MahalanobisLayers(SupervisedScorer):
         )
         tried = [replace(scorer, step=torch.tensor([step])) for step in STEPS]
         few = (clean[:TRIED_ON], attacked[:TRIED_ON])
-        qualities = [regress(*one.both_sides(*few))[0] for one in tried]
+        qualities = [quality(*one.both_sides(*few)) for one in tried]
         return tried[qualities.index(max(qualities))].regressed(clean, attacked)
 
     def distances(self, x: Tensor) -> list[Tensor]:
