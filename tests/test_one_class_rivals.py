@@ -6,26 +6,26 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from scipy import ndimage
 from sklearn.decomposition import PCA
 from sklearn.svm import OneClassSVM
 
 from idecode_core.baselines.auxiliary import Auxiliary, AuxiliaryShifts, questions
 from idecode_core.baselines.csi import CSI, EMBEDDED, contrast
-from idecode_core.baselines.deep_svdd import DeepSVDD
-from idecode_core.baselines.fitting import Budget, checked_pictures
+from idecode_core.baselines.deep_svdd import DeepSVDD, levelled
+from idecode_core.baselines.fitting import Budget, checked_pictures, fresh_network, learn
 from idecode_core.baselines.geometric import Geometric
 from idecode_core.baselines.goad import GOAD, AffineGOAD
 from idecode_core.baselines.oc_svm import KEPT, NU, OCSVM
 from idecode_core.baselines.once import OnceScorer
 from idecode_core.baselines.one_class import OneClass, encode_views
 from idecode_core.baselines.rotnet import RotNet
-from idecode_core.baselines.views import affine, geometric, quarter_turns, turned_and_shifted
+from idecode_core.baselines.views import affine, geometric, quarter_turns, seen_in, turned_and_shifted
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import InputError
 from idecode_core.scorer import SCORERS, build_scorer
-from idecode_core.transforms.warp import FILL, warp
 
-TINY = Budget(steps=30, batch=32, widths=(4, 8, 8), size=16)
+TINY = Budget(steps=120, batch=32, widths=(4, 8, 8), size=16)
 NETWORKS: tuple[type[OneClass], ...] = (
     RotNet,
     Geometric,
@@ -57,8 +57,12 @@ def noise(count: int, seed: int) -> NDArray[np.uint8]:
 @pytest.fixture(scope="module")
 def fitted() -> dict[str, OnceScorer]:
     """Every method, fitted on the same pictures."""
-    pictures = upright(60, seed=0)
-    return {kind.kind: kind.fit(pictures, TINY) for kind in ALL}  # type: ignore[attr-defined]
+    pictures, longer = (
+        upright(60, seed=0),
+        replace(TINY, steps=240),
+    )  # before that, turns are not yet told apart
+    budgets = {kind: longer if issubclass(kind, RotNet) and kind is not Geometric else TINY for kind in ALL}
+    return {kind.kind: kind.fit(pictures, budget) for kind, budget in budgets.items()}  # type: ignore[attr-defined]
 
 
 def tensor(pictures: NDArray[np.uint8]) -> torch.Tensor:
@@ -116,7 +120,7 @@ def test_scores_of_the_view_classifiers_follow_their_formulas_view_by_view(
     assert isinstance(scorer, OneClass)
     right = []
     for i, view in enumerate(scorer.views):
-        gx = warp(tensor(picture), view[None, None])[:, 0]
+        gx = seen_in(tensor(picture), view[None, None])[:, 0]
         answer = (
             scorer.model.decode(None, scorer.model.encode(gx)[:, None])[0, 0].detach().numpy().astype(float)
         )
@@ -130,7 +134,7 @@ def test_aux_with_shifts_adds_three_cross_entropies(fitted: dict[str, OnceScorer
     assert isinstance(scorer, AuxiliaryShifts)
     total = 0.0
     for i, view in enumerate(scorer.views):
-        gx = warp(tensor(picture), view[None, None])[:, 0]
+        gx = seen_in(tensor(picture), view[None, None])[:, 0]
         answer = (
             scorer.model.decode(None, scorer.model.encode(gx)[:, None])[0, 0].detach().numpy().astype(float)
         )
@@ -144,7 +148,7 @@ def test_the_answers_that_aux_asks_for_are_what_the_views_do() -> None:
     """A single white pixel is where the shift, then the turn, bring it."""
     x = torch.full((1, 3, 16, 16), 0.0)
     x[..., 7, 6] = 1
-    shown = warp(x, turned_and_shifted(16)[None])[0, :, 0]  # (36, 16, 16)
+    shown = seen_in(x, turned_and_shifted(16)[None])[0, :, 0]  # (36, 16, 16)
     for i, picture in enumerate(shown):
         turn, down, right = (int(answer) for answer in questions(torch.tensor(i)))
         expected = np.full((16, 16), -1)
@@ -156,7 +160,7 @@ def test_the_answers_that_aux_asks_for_are_what_the_views_do() -> None:
 def test_the_views_of_gm_are_72_different_ones_and_one_of_them_is_the_picture_itself() -> None:
     x = tensor(upright(1, seed=8))
     views = geometric(16)
-    shown = warp(x, views[None])[0].flatten(1)
+    shown = seen_in(x, views[None])[0].flatten(1)
     assert views.shape == (72, 3, 3)
     distances = torch.cdist(shown, shown) + 10 * torch.eye(72)
     assert float(distances.min()) > 0.1
@@ -166,7 +170,7 @@ def test_the_views_of_gm_are_72_different_ones_and_one_of_them_is_the_picture_it
 
 def test_quarter_turns_are_those_of_numpy() -> None:
     picture = upright(1, seed=9)
-    shown = warp(tensor(picture), quarter_turns(16)[None])[0]
+    shown = seen_in(tensor(picture), quarter_turns(16)[None])[0]
     for i in range(4):
         expected = np.rot90(picture[0], i).transpose(2, 0, 1) / 255
         np.testing.assert_allclose(shown[i].numpy(), expected, atol=1e-4)
@@ -177,8 +181,46 @@ def test_affine_views_keep_the_middle_and_the_area() -> None:
     middle = torch.tensor([8.0, 8.0, 1.0], dtype=torch.float64)
     torch.testing.assert_close(views @ middle, middle.expand(16, 3))
     torch.testing.assert_close(torch.linalg.det(views).abs(), torch.ones(16, dtype=torch.float64))
-    outside = warp(torch.ones(1, 3, 16, 16), affine(16)[None])
-    assert float(outside.min()) == pytest.approx(FILL)
+
+
+def test_a_shifted_view_is_filled_with_the_mirror_image_as_scipy_reflects() -> None:
+    picture = tensor(upright(1, seed=9))
+    for view, i in zip(seen_in(picture, turned_and_shifted(16)[None, ::4])[0], range(9), strict=True):
+        right, down = 4 * (i // 3 - 1), 4 * (i % 3 - 1)
+        expected = ndimage.shift(picture[0].numpy(), (0, down, right), order=1, mode="reflect")
+        np.testing.assert_allclose(view.numpy(), expected, atol=1e-4)
+
+
+def test_adam_moves_by_the_rate_that_it_is_given() -> None:
+    """Its first step is the rate itself, whatever the gradient."""
+    x, budget = checked_pictures(upright(8, seed=0), 16), replace(TINY, steps=1)
+    network = fresh_network(1, x, budget)
+    before = network.state_dict()["head.bias"].clone()
+    after = learn(
+        network,
+        lambda network, *_: 3 * network.state_dict(keep_vars=True)["head.bias"].sum(),
+        x,
+        budget,
+        adam=1e-4,
+    )
+    assert float(before - after.state_dict()["head.bias"]) == pytest.approx(1e-4, rel=1e-2)
+
+
+def test_goad_weighs_its_losses_as_the_authors_code_does(fitted: dict[str, OnceScorer]) -> None:
+    scorer = fitted["goad"]
+    assert isinstance(scorer, GOAD)
+    which = torch.tensor([3, 40, 71])
+    gx = seen_in(tensor(upright(2, seed=12)), scorer.views[which].expand(2, -1, -1, -1))
+    z = scorer.model.encode(gx.flatten(0, 1)).detach().double().numpy().reshape(2, 3, -1)
+    answers = scorer.model.decode(None, torch.from_numpy(z).float()).double().numpy()
+    triplet, entropy = [], []
+    for i in range(2):
+        for m in range(3):
+            squares = ((z[i, m] - z.mean(axis=0)) ** 2).sum(axis=1)
+            triplet.append(max(0.0, squares[m] + 1 - np.delete(squares, m).min()))
+            entropy.append(np.log(np.exp(answers[i, m]).sum()) - answers[i, m, which[m]])
+    expected = np.mean(entropy) + 0.1 * np.mean(triplet) + 10 * np.mean(z**2)
+    assert float(GOAD.loss(scorer.model, gx, which, {})) == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["goad", "goad_affine"])
@@ -199,9 +241,18 @@ def test_deep_svdd_comes_closer_to_the_centre_by_training_and_does_not_move_it()
     short, longer = (DeepSVDD.fit(pictures, replace(TINY, steps=steps)) for steps in (1, 60))
     torch.testing.assert_close(short.centre, longer.centre)
     assert longer.score(pictures).score_vectors.mean() < short.score(pictures).score_vectors.mean()
-    z = longer.model.encode(tensor(pictures[:1]))[0]
+    z = longer.model.encode(levelled(tensor(pictures[:1])))[0]
     expected = float((z - longer.centre).square().sum())
     assert longer.score(pictures[:1]).score_vectors[0, 0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_deep_svdd_does_not_see_brightness_or_contrast() -> None:
+    x = tensor(upright(3, seed=13))
+    level = levelled(x).double().numpy()
+    np.testing.assert_allclose(level.mean(axis=(1, 2, 3)), 0.5, atol=1e-6)
+    np.testing.assert_allclose(np.abs(level - 0.5).mean(axis=(1, 2, 3)), 0.2, rtol=1e-5)
+    torch.testing.assert_close(levelled(0.3 + 0.4 * x), levelled(x))
+    assert levelled(torch.full((1, 3, 4, 4), 0.7)).isfinite().all()
 
 
 def test_contrast_is_the_mean_of_minus_log_shares() -> None:

@@ -9,9 +9,8 @@ from torch.nn.functional import cross_entropy, normalize
 
 from idecode_core.baselines.fitting import Draw
 from idecode_core.baselines.one_class import OneClass, encode_views, moved
-from idecode_core.baselines.views import quarter_turns
+from idecode_core.baselines.views import quarter_turns, seen_in
 from idecode_core.models import Equivariant
-from idecode_core.transforms.warp import warp
 
 TEMPERATURE = 0.5
 EMBEDDED = 128
@@ -38,15 +37,15 @@ def recoloured(x: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def sight(x: Tensor, generator: torch.Generator) -> Tensor:
-    """One random look at each picture: a part of it (54 to 100 % of the area), mirrored or not, in other colours."""
+    """One random look at each picture: a part of it (8 to 100 % of the area), mirrored or not, in other colours."""
     size = x.shape[-1]
-    zoom = torch.empty(len(x), dtype=torch.float64).uniform_(0.54, 1, generator=generator).sqrt()
+    zoom = torch.empty(len(x), dtype=torch.float64).uniform_(0.08, 1, generator=generator).sqrt()
     matrices = torch.eye(3, dtype=torch.float64).repeat(len(x), 1, 1)
     matrices[:, 0, 0] = matrices[:, 1, 1] = zoom
     room = (size * (1 - zoom))[:, None]
     matrices[:, :2, 2] = room * torch.rand(len(x), 2, dtype=torch.float64, generator=generator)
     matrices = moved(len(x), size, True, generator)[:, 0] @ matrices
-    return recoloured(warp(x, matrices[:, None])[:, 0], generator)
+    return recoloured(seen_in(x, matrices[:, None])[:, 0], generator)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,7 +80,7 @@ class CSI(OneClass):
         """Two sights of each picture, each in all four turns."""
         x = draw(max(2, batch // (2 * len(views))))
         sights = torch.cat([sight(x, generator), sight(x, generator)])
-        return warp(sights, views.expand(len(sights), -1, -1, -1)), torch.arange(len(views))
+        return seen_in(sights, views.expand(len(sights), -1, -1, -1)), torch.arange(len(views))
 
     @classmethod
     def loss(cls, network: Equivariant, gx: Tensor, which: Tensor, learned: dict[str, Tensor]) -> Tensor:

@@ -12,13 +12,16 @@ from idecode_core.models import Equivariant
 AWAY_FROM_ZERO = 0.1
 """Coordinates of the centre closer to 0 than this are moved: a zero is too easy to reach (the authors' code)."""
 
+USUAL_MEAN, USUAL_DEVIATION = 0.5, 0.2
+"""Of pixel values from 0 to 1."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DeepSVDD(OneClass):
     """Score: ||f(x) - c||^2, where c is the mean of f over the class before training, and training minimises it.
 
-    Biases and the scales of normalisation stay as they are: with them, one constant map would bring every picture to c.
-    Adam at the published 1e-4.
+    x has the same brightness and contrast as every other picture, as in the authors' preprocessing. Biases and the scales of
+    normalisation stay as they are: with them, one constant map would bring every picture to c. Adam at the published 1e-4.
     """
 
     kind: ClassVar[str] = "deep_svdd"
@@ -40,16 +43,30 @@ class DeepSVDD(OneClass):
             elif isinstance(module, nn.Conv2d) and module.bias is not None:
                 module.bias.requires_grad_(False)
         with torch.no_grad():
-            centre = network.encode(x).mean(dim=0)  # with the statistics of the batch, as in training
+            centre = network.encode(levelled(x)).mean(
+                dim=0
+            )  # with the statistics of the batch, as in training
         small = centre.abs() < AWAY_FROM_ZERO
         return {"centre": torch.where(small, AWAY_FROM_ZERO * torch.sign(centre + 1e-12), centre)}
 
     @classmethod
     def loss(cls, network: Equivariant, gx: Tensor, which: Tensor, learned: dict[str, Tensor]) -> Tensor:
-        return distances(network.encode(gx[:, 0]), learned["centre"]).mean()
+        return distances(network.encode(levelled(gx[:, 0])), learned["centre"]).mean()
+
+    def strangeness(self, x: Tensor) -> Tensor:
+        return super().strangeness(levelled(x))
 
     def of_features(self, z: Tensor, logits: Tensor) -> Tensor:
         return distances(z[:, 0], self.centre)
+
+
+def levelled(x: Tensor) -> Tensor:
+    """Pictures (batch, 3, h, w) with the mean value and the mean deviation from it that pictures have on the whole (global
+    contrast normalisation with the L1 norm)."""
+    from_mean = x - x.mean(dim=(1, 2, 3), keepdim=True)
+    return USUAL_MEAN + USUAL_DEVIATION * from_mean / from_mean.abs().mean(
+        dim=(1, 2, 3), keepdim=True
+    ).clamp_min(1e-6)
 
 
 def distances(z: Tensor, centre: Tensor) -> Tensor:

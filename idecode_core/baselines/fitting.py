@@ -83,20 +83,22 @@ def learn(
     weights = [weight for weight in network.parameters() if weight.requires_grad]
     rate = adam or budget.learning_rate
     optimiser: torch.optim.Optimizer
+    schedule: torch.optim.lr_scheduler.LRScheduler
     if adam:
         optimiser = torch.optim.Adam(weights, rate, weight_decay=1e-6)
+        schedule = torch.optim.lr_scheduler.ConstantLR(optimiser, factor=1.0)
     else:
         optimiser = torch.optim.SGD(weights, rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser,
-        rate,
-        total_steps=budget.steps,
-        pct_start=0.2,
-        anneal_strategy="linear",
-        cycle_momentum=False,
-        div_factor=10,
-        final_div_factor=50,
-    )
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimiser,
+            rate,
+            total_steps=budget.steps,
+            pct_start=0.2,
+            anneal_strategy="linear",
+            cycle_momentum=False,
+            div_factor=10,
+            final_div_factor=50,
+        )
     average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(AVERAGED), use_buffers=True)
 
     def draw(count: int) -> Tensor:
@@ -112,8 +114,7 @@ def learn(
         optimiser.zero_grad(set_to_none=True)
         found.backward()
         optimiser.step()
-        if not adam:
-            schedule.step()
+        schedule.step()
         average.update_parameters(network)
     learned = average.module
     assert isinstance(learned, Equivariant)

@@ -12,12 +12,14 @@ from idecode_core.baselines.one_class import OneClass, encode_views
 from idecode_core.baselines.views import affine, geometric
 from idecode_core.models import Equivariant
 
-MARGIN = 0.1
-CROSS_ENTROPY = 0.1
-"""Weight of the cross-entropy beside the centre-triplet loss, as in the authors' code."""
+MARGIN, TRIPLET, SHORTNESS = 1.0, 0.1, 10.0
+"""The margin, and the weights of the centre-triplet loss and of short features beside the cross-entropy: those of the authors'
+code."""
+PAPER_MARGIN = 0.1
+"""What iDECODe's paper has in its own one-class recipe."""
 
 
-def centre_triplet(z: Tensor, labels: Tensor, margin: float = MARGIN) -> Tensor:
+def centre_triplet(z: Tensor, labels: Tensor, margin: float = PAPER_MARGIN) -> Tensor:
     """GOAD's centre-triplet loss on features z (points, d) with transform classes (points,).
 
     mean(max(0, d(z, own centre)^2 + margin - min over other centres of d^2)); centres are batch means.
@@ -44,6 +46,7 @@ class GOAD(OneClass):
     term: ClassVar[str] = "how far its views lie from their centres"
     learns: ClassVar[tuple[str, ...]] = ("views", "centres")
     mirrored: ClassVar[bool] = False
+    adam: ClassVar[float | None] = 1e-3
 
     centres: Tensor  # (views, d)
 
@@ -56,7 +59,8 @@ class GOAD(OneClass):
         z = network.encode(gx.flatten(0, 1))  # (batch * m, d)
         labels = which.expand(len(gx), -1).flatten()
         logits = network.decode(None, z[:, None])[:, 0]
-        return centre_triplet(z, labels) + CROSS_ENTROPY * cross_entropy(logits, labels)
+        triplet = TRIPLET * centre_triplet(z, labels, MARGIN)
+        return cross_entropy(logits, labels) + triplet + SHORTNESS * z.square().mean()
 
     @classmethod
     def after(cls, network: Equivariant, x: Tensor, views: Tensor) -> dict[str, Tensor]:

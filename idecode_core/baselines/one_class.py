@@ -16,10 +16,10 @@ from torch import Tensor
 
 from idecode_core.baselines.fitting import Budget, Draw, checked_pictures, fresh_network, learn
 from idecode_core.baselines.on_network import OnNetwork
+from idecode_core.baselines.views import seen_in
 from idecode_core.image.features import Preprocessing
 from idecode_core.models import Equivariant
 from idecode_core.models.pieces import in_pieces
-from idecode_core.transforms.warp import warp
 
 VIEWS_PER_STEP = 16
 VIEWS_PER_BATCH = 512
@@ -119,7 +119,7 @@ class OneClass(OnNetwork, ABC):
         """A few of the views, and as many pictures as make up a batch in each of them: what `loss` takes."""
         which = torch.randperm(len(views), generator=generator)[:VIEWS_PER_STEP]
         x = draw(max(1, batch // len(which)))
-        return warp(x, moved(len(x), x.shape[-1], cls.mirrored, generator) @ views[which]), which
+        return seen_in(x, moved(len(x), x.shape[-1], cls.mirrored, generator) @ views[which]), which
 
     def strangeness(self, x: Tensor) -> Tensor:
         z = encode_views(self.model, x, self.views)
@@ -135,7 +135,7 @@ class OneClass(OnNetwork, ABC):
 
 def encode_views(network: Equivariant, x: Tensor, views: Tensor) -> Tensor:
     """Features of all views of x (batch, 3, h, w): (batch, views, d)."""
-    gx = warp(x, views.expand(len(x), -1, -1, -1))
+    gx = seen_in(x, views.expand(len(x), -1, -1, -1))
     z: Tensor = in_pieces(network.encode, gx.flatten(0, 1), VIEWS_PER_BATCH).unflatten(0, gx.shape[:2])
     return z
 

@@ -1,7 +1,8 @@
 """Fixed views of a picture, which self-supervised rivals learn to tell apart: quarter turns, shifts, mirror images.
 
 A set of views is its output-to-input matrices (views, 3, 3), as `transforms.warp` takes them; what comes in from outside of
-the picture is mid-grey.
+the picture is its mirror image, as in the code of Golan and El-Yaniv and of Hendrycks et al.: a grey edge would give away the
+shift of any picture, known or not.
 """
 
 from itertools import product
@@ -9,11 +10,16 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from idecode_core.transforms.warp import rotation_matrices
+from idecode_core.transforms.warp import rotation_matrices, warp
 
 QUARTER_TURNS = (0, 90, 180, 270)
 SHIFT = 0.25
 """Of the side: 8 pixels of 32, as Golan and El-Yaniv (2018) and Hendrycks et al. (2019) have it."""
+
+
+def seen_in(x: Tensor, views: Tensor) -> Tensor:
+    """Pictures (batch, c, h, w) in their views (batch, m, 3, 3): (batch, m, c, h, w)."""
+    return warp(x, views, outside="mirrored")
 
 
 def shift_matrix(right: float, down: float) -> Tensor:

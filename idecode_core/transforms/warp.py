@@ -3,7 +3,7 @@
 Conventions: a 3x3 matrix maps OUTPUT pixels to INPUT pixels (as PIL's PERSPECTIVE does). Coordinates are
 in pixels with the origin at the top-left corner of the top-left pixel, so pixel (i, j) has its centre at
 (j + 0.5, i + 0.5). Sampling is bilinear, or bicubic where a transform set asks for it; outside of the image lies
-mid-grey.
+mid-grey, or its mirror image where that is asked for.
 """
 
 from typing import Literal
@@ -14,9 +14,12 @@ from torch.nn.functional import grid_sample
 
 FILL = 0.5  # mid-grey, for images in [0, 1]
 Interpolation = Literal["bilinear", "bicubic"]
+Outside = Literal["grey", "mirrored"]
 
 
-def warp(x: Tensor, matrices: Tensor, interpolation: Interpolation = "bilinear") -> Tensor:
+def warp(
+    x: Tensor, matrices: Tensor, interpolation: Interpolation = "bilinear", outside: Outside = "grey"
+) -> Tensor:
     """Warp each image by its m matrices: x (batch, c, h, w), matrices (batch, m, 3, 3) -> (batch, m, c, h, w)."""
     batch, m = matrices.shape[:2]
     c, h, w = x.shape[1:]
@@ -34,7 +37,8 @@ def warp(x: Tensor, matrices: Tensor, interpolation: Interpolation = "bilinear")
     grid = points[:, :2] / points[:, 2:] * scale - 1  # grid_sample counts from -1 to 1
     grid = grid.permute(0, 2, 3, 1)  # (batch * m, h, w, 2)
     source = (x - FILL).repeat_interleave(m, dim=0) if m > 1 else x - FILL  # (batch * m, c, h, w)
-    out = grid_sample(source, grid, mode=interpolation, padding_mode="zeros", align_corners=False) + FILL
+    padding = "zeros" if outside == "grey" else "reflection"
+    out = grid_sample(source, grid, mode=interpolation, padding_mode=padding, align_corners=False) + FILL
     if interpolation == "bicubic":  # its overshoot at edges leaves the range of pixels
         out = out.clamp_(0, 1)
     return out.reshape(batch, m, c, h, w)
