@@ -1,5 +1,6 @@
 """One-class detection: the experiment's arithmetic, its files, the command, and the detector of horses in the app."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,17 +16,11 @@ from idecode_core.baselines.fitting import Budget
 from idecode_core.cli.app import app
 from idecode_core.cli.one_class import numbers
 from idecode_core.errors import CheckpointError, DataError, SettingError
+from idecode_core.evaluation.one_class_rivals import TITLES as RIVALS
+from idecode_core.evaluation.one_class_rivals import score_path
+from idecode_core.evaluation.rivals import open_scores, rivals_beside
 from idecode_core.evaluation.sets import image_sets
-from idecode_core.experiments.one_class import (
-    CIFAR10,
-    CIFAR100,
-    RIVALS,
-    mixed,
-    one_class,
-    over_runs,
-    rate,
-    score_path,
-)
+from idecode_core.experiments.one_class import CIFAR10, CIFAR100, mixed, one_class, over_runs, rate
 from idecode_core.experiments.one_class_scores import RIVALS as FITTED
 from idecode_core.experiments.one_class_scores import budget_of, each_variant, points_of, score_all
 from idecode_core.files import write_npz
@@ -216,3 +211,46 @@ def test_the_pages_work_with_the_horses(page: str) -> None:
     assert not at.exception
     assert not at.error
     assert at.query_params["detector"] in ("cifar10-horses", ["cifar10-horses"])
+
+
+@pytest.fixture
+def beside_horses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The detector of horses, with one rival of which the classes of strange points are known and one of which they are not."""
+    shutil.copytree(HORSES, tmp_path / "cifar10-horses")
+    groups = np.repeat([c for c in range(10) if c != 7], 5).astype(np.int16)
+    parts = {"calibration": scores(0, 1, (99, 1)), "known": scores(0, 2, (60, 1))}
+    goad = {**parts, "strange": groups[:, None].astype(np.float32) * 10, "groups": groups}
+    write_npz(score_path(tmp_path, "cifar10-horses", "goad"), goad)
+    write_npz(score_path(tmp_path, "cifar10-horses", "csi"), {**parts, "strange": scores(0, 3, (45, 1))})
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path))
+    return tmp_path
+
+
+def test_a_rival_of_one_class_has_the_sets_of_its_detector(beside_horses: Path) -> None:
+    assert rivals_beside("cifar10-horses") == ["cifar10-horses--goad", "cifar10-horses--csi"]
+    found, own = open_scores("cifar10-horses--goad"), open_scores("cifar10-horses")
+    assert found.id_set.name == own.id_set.name == "cifar10-horse"
+    assert {one.name for one in found.ood_sets} == {one.name for one in own.ood_sets}
+    trucks = next(one for one in found.ood_sets if one.name == "cifar10-truck")
+    assert trucks.score_vectors.tolist() == [[90.0]] * 5
+    assert found.calibration.k == 99
+    with pytest.raises(CheckpointError, match="groups"):
+        open_scores("cifar10-horses--csi")
+    with pytest.raises(CheckpointError, match="no rival"):
+        open_scores("cifar10-horses--guess")
+
+
+def test_evaluate_lays_a_rival_of_one_class_over_the_horses(beside_horses: Path) -> None:
+    page = AppTest.from_file(str(ROOT / "pages" / "evaluate.py"), default_timeout=PATIENCE)
+    asked = {"detector": "cifar10-horses", "ev_view": "Detectors", "ev_set": "CIFAR-10 truck"}
+    for key, value in asked.items():
+        page.query_params[key] = value
+    page.run()
+    page.multiselect(key="ev_detectors").set_value(["cifar10-horses--goad", "cifar10-horses--csi"]).run()
+    assert not page.exception
+    lines = page.dataframe[-1].value.set_index("Detector")
+    calibration = scores(0, 1, (99, 1))
+    ranks = [(calibration >= score).sum() for score in [*scores(0, 2, (60, 1)), *[90.0] * 5]]  # trucks have 0
+    expected = roc_auc_score([0] * 60 + [1] * 5, [-rank for rank in ranks])
+    assert lines.loc["GOAD (horses)", ["n", "AUROC"]].tolist() == ["1", f"{100 * expected:.1f}"]
+    assert len(lines) == 2

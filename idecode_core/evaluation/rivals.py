@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError
 from idecode_core.evaluation.ablations import CALIBRATION
+from idecode_core.evaluation.one_class_rivals import BETWEEN, TITLES, one_class_rivals, score_path, sets_of
 from idecode_core.evaluation.sets import label
 from idecode_core.files import write_json, write_npz
 from idecode_core.files.read import read_json
@@ -58,7 +59,8 @@ class About:
     """The detector whose network it uses."""
     labels: bool
     """Whether it, or its network, learned from labels."""
-    cost: Cost
+    cost: Cost | None
+    """Not known of rivals of detectors of one class, which bring their own networks."""
     accuracy: float | None = None
     """Of the classifier, on the iD test points; where it is not that of the network's own folder."""
 
@@ -79,6 +81,8 @@ class StoredRival:
 
 
 def rival_path(root: Path | str, name: str) -> Path:
+    if BETWEEN in name:
+        return score_path(root, *name.split(BETWEEN, 1))
     return Path(root) / FOLDER / "scores" / f"{name}.npz"
 
 
@@ -93,6 +97,10 @@ def write_rival(
 
 def open_rival(root: Path | str, name: str) -> StoredRival:
     """A rival's stored scores; refuses those that were made with another network than the one that is there."""
+    if BETWEEN in name:
+        detector, method = name.split(BETWEEN, 1)
+        sets = sets_of(root, name)
+        return StoredRival(name, About(TITLES[method], detector, False, None), *sets)
     path = rival_path(root, name)
     arrays = read_tied(path, ("about", CALIBRATION), None)
     try:
@@ -106,16 +114,21 @@ def open_rival(root: Path | str, name: str) -> StoredRival:
     read_tied(path, (), network.scorer_sha256)
     calibration = Calibration(arrays.pop(CALIBRATION)[:, None].astype(np.float64)).rounded(np.float32)
     known = f"{network.dataset}-test"
-    sets = in_order(
+    found = in_order(
         ScoreSet(set_name, label(set_name), set_name != known, scores[:, None])
         for set_name, scores in arrays.items()
     )
-    return StoredRival(name, about, calibration, *id_and_ood(sets, str(path)))
+    return StoredRival(name, about, calibration, *id_and_ood(found, str(path)))
 
 
 def rival_names(root: Path | str | None = None) -> list[str]:
     """Rivals with stored scores, in alphabetical order."""
     return sorted(path.stem for path in rival_path(root or checkpoint_root(), "*").parent.glob("*.npz"))
+
+
+def rivals_beside(detector: str) -> list[str]:
+    """The rivals that can stand beside a detector that comes with the project: those of one class where it knows one."""
+    return one_class_rivals(checkpoint_root(), detector) or rival_names()
 
 
 def open_rivals(root: Path | str) -> list[StoredRival]:
@@ -125,7 +138,8 @@ def open_rivals(root: Path | str) -> list[StoredRival]:
 def open_scores(name: str) -> Stored | StoredRival:
     """What is stored of a detector, or of a rival, by its name among those that come with the project."""
     root = checkpoint_root()
-    return open_rival(root, name) if name in rival_names(root) else open_stored(find_detector(name))
+    rival = name in rival_names(root) or BETWEEN in name
+    return open_rival(root, name) if rival else open_stored(find_detector(name))
 
 
 def read_costs(root: Path | str) -> dict[str, dict[int, Cost]]:

@@ -16,6 +16,8 @@ from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError
 from idecode_core.evaluation.methods import Metric
 from idecode_core.evaluation.metrics import auroc, false_detection_rate
+from idecode_core.evaluation.one_class_rivals import FOLDER, PARTS, score_path
+from idecode_core.evaluation.one_class_rivals import TITLES as RIVALS
 from idecode_core.evaluation.paper_one_class import reported_one_class
 from idecode_core.evaluation.rates import RateInBand
 from idecode_core.experiments.results import Section
@@ -23,30 +25,13 @@ from idecode_core.files.read import read_arrays
 from idecode_core.report.tables import percent, table
 from idecode_core.training.recipes import CIFAR10_KINDS, CIFAR100_KINDS
 
-FOLDER = "one-class"
-PARTS = ("calibration", "known", "strange")
 CIFAR10 = tuple(f"cifar10-{kind}" for kind in CIFAR10_KINDS)
 CIFAR100 = {number: f"cifar100-{kind}" for number, kind in CIFAR100_KINDS.items()}
 IDECODE = "idecode"
-RIVALS = {
-    "oc_svm": "OC-SVM",
-    "deep_svdd": "DeepSVDD",
-    "geometric": "GM",
-    "rotnet": "RotNet",
-    "auxiliary": "AUX",
-    "auxiliary_shifts": "AUX+Trans",
-    "goad": "GOAD",
-    "goad_affine": "GOAD, affine",
-    "csi": "CSI",
-}
 EPSILON, N, TARGET = 0.05, 5, 86.0
 Vectors = NDArray[np.float64]
 Scores = Mapping[str, Vectors]
 """By part: score vectors (N, n)."""
-
-
-def score_path(root: Path, name: str, method: str) -> Path:
-    return root / FOLDER / "scores" / f"{name}--{method}.npz"
 
 
 def read_parts(root: Path, name: str, method: str, suffix: str = "") -> Scores | None:

@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ from idecode_core.baselines.oc_svm import OCSVM
 from idecode_core.baselines.once import OnceScorer
 from idecode_core.baselines.rotnet import RotNet
 from idecode_core.errors import DataError, SettingError
-from idecode_core.experiments.one_class import PARTS, score_path
+from idecode_core.evaluation.one_class_rivals import GROUPS, PARTS, score_path
 from idecode_core.files import write_npz
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import ImageSet, load_images
@@ -58,7 +59,7 @@ def test_points(recipe: Recipe[Pictures], root: Path | None) -> tuple[ImageSet, 
     """Test points of the recipe's classes, and of each other class (of CIFAR-100: superclass) as many, at random by a
     fixed seed."""
     test, own = load_images(f"{recipe.dataset}-test", root), recipe.shows.classes
-    groups = np.array(COARSE, int)[test.y] if recipe.dataset == "cifar100" else test.y
+    groups = groups_of(test)
     inside = np.isin(test.y, own)
     generator = np.random.default_rng(0)
     strange = [
@@ -66,6 +67,14 @@ def test_points(recipe: Recipe[Pictures], root: Path | None) -> tuple[ImageSet, 
         for group in np.unique(groups[~inside])
     ]
     return test.take(np.flatnonzero(inside)), test.take(np.sort(np.concatenate(strange)))
+
+
+def groups_of(images: ImageSet) -> NDArray[np.int64]:
+    """The class of each point; of CIFAR-100, its superclass."""
+    groups: NDArray[np.int64] = (
+        np.array(COARSE, int)[images.y] if images.name.startswith("cifar100-") else images.y
+    )
+    return groups
 
 
 def points_of(recipe: Recipe[Pictures], root: Path | None) -> Points:
@@ -121,15 +130,18 @@ RIVALS: dict[str, tuple[type[OnceScorer], ...]] = {
 METHODS = ("idecode", *RIVALS)
 
 
-def rival_scores(method: str, recipe: Recipe[Pictures], points: Points) -> dict[str, dict[str, Float32]]:
-    """By kind: the scores of each part, (N, 1). As many steps of as many pictures as iDECODe's recipe."""
+def rival_scores(method: str, recipe: Recipe[Pictures], points: Points) -> dict[str, dict[str, NDArray[Any]]]:
+    """By kind: the scores of each part, (N, 1), and the classes of the strange points. As many steps of as many pictures as
+    iDECODe's recipe."""
     fitted_kind, *others = RIVALS[method]
     scorer = fitted_kind.fit(points.training.x, budget_of(recipe, len(points.training)))  # type: ignore[attr-defined]
     scorers = [scorer, *(other(**vars(scorer)) for other in others)]
+    groups = groups_of(points.strange).astype(np.int16)
     return {
         one.kind: {
             part: one.score(getattr(points, part).samples).score_vectors.astype(np.float32) for part in PARTS
         }
+        | {GROUPS: groups}
         for one in scorers
     }
 
@@ -153,7 +165,9 @@ def score_one(name: str, method: str, root: Path, data_root: Path | None, runs: 
     recipe = get_recipe(name)
     points = points_of(recipe, data_root)
     if method == "idecode":
-        found = {method: idecode_scores(recipe, points, data_root, runs)}
+        found: dict[str, dict[str, NDArray[Any]]] = {
+            method: idecode_scores(recipe, points, data_root, runs)  # type: ignore[dict-item]
+        }
     else:
         found = rival_scores(method, recipe, points)
     for kind, arrays in reversed(found.items()):  # the file that says that all is done comes last

@@ -21,13 +21,13 @@ KEY = "ev_detectors"
 def choose(settings: Settings) -> list[str]:
     """Names of what to lay over the detector of the sidebar; at first the detectors that know the same dataset. Rivals, of
     which only scores are stored, come last."""
-    from idecode_core.evaluation.rivals import rival_names
+    from idecode_core.evaluation.rivals import rivals_beside
 
     configs = get_configs()
     others = [name for name in in_order(configs) if name != settings.detector]
     dataset = configs[settings.detector].dataset
     alike = [name for name in others if dataset and configs[name].dataset == dataset]
-    others += [name for name in rival_names() if name not in configs]
+    others += [name for name in rivals_beside(settings.detector) if name not in configs]
     if st.session_state.get("ev_detectors_beside", settings.detector) != settings.detector:
         st.session_state[KEY] = alike  # another detector in the sidebar: begin again
     st.session_state["ev_detectors_beside"] = settings.detector
