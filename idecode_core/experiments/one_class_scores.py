@@ -165,9 +165,7 @@ def score_one(name: str, method: str, root: Path, data_root: Path | None, runs: 
     recipe = get_recipe(name)
     points = points_of(recipe, data_root)
     if method == "idecode":
-        found: dict[str, dict[str, NDArray[Any]]] = {
-            method: idecode_scores(recipe, points, data_root, runs)  # type: ignore[dict-item]
-        }
+        found: dict[str, dict[str, NDArray[Any]]] = {method: idecode_scores(recipe, points, data_root, runs)}
     else:
         found = rival_scores(method, recipe, points)
     for kind, arrays in reversed(found.items()):  # the file that says that all is done comes last
