@@ -352,3 +352,16 @@ def test_too_few_attacked_pictures_are_refused(model, training, pairs) -> None: 
 def test_a_network_that_names_no_classes_is_refused(training) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(SettingError, match="names no classes"):
         Odds.fit(small_model(CLASSES, pair=True), *training, preprocessing=Preprocessing(SIZE))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("words", ["at least", "not finite", "same features"])
+def test_training_pictures_that_say_nothing_are_refused_in_a_sentence(words, kind, model, pairs) -> None:  # type: ignore[no-untyped-def]
+    x = {
+        "at least": torch.rand(1, 3, SIZE, SIZE),
+        "not finite": floats(random_images(30)).index_fill(0, torch.tensor([0, 7]), torch.nan),
+        "same features": torch.full((30, 3, SIZE, SIZE), 0.5),
+    }[words]
+    shown = pairs if issubclass(kind, SupervisedScorer) else {}
+    with pytest.raises(SettingError, match=words):
+        kind.fit(model, x, torch.arange(len(x)) % CLASSES, **shown, preprocessing=Preprocessing(SIZE))
