@@ -15,6 +15,7 @@ from torch.nn.functional import cosine_similarity, log_softmax, softmax
 from torch.nn.functional import cross_entropy as torch_cross_entropy
 
 RANGES = 4  # of rotation angles: what the first outputs of M choose from, where the others name classes
+TURN = 0.2  # what a turn counts beside a class, chosen on development data (docs/joint.md)
 LEAST_ERROR = 1e-9
 ERROR, UNKNOWN, UNFAMILIAR = (
     "how far the answer is off",
@@ -110,12 +111,19 @@ def evidence(prediction: Tensor) -> Tensor:
 @dataclass(frozen=True)
 class BaseNCM:
     """A loss L, what M(g(x)) is held against, and what is taken off: the familiarity of g(x), and, of a model that names both
-    g (its first RANGES outputs) and the class (the others), the evidence for any class (docs/joint.md)."""
+    g (its first RANGES outputs) and the class (the others), the evidence for any class in x (docs/joint.md)."""
 
     loss: Callable[[Tensor, Tensor], Tensor]
     against: Literal["g", "x"]
     familiarity: bool = False
     evidence: bool = False
+    weight: float = 1.0
+    """Of the loss."""
+
+    @property
+    def asks_x(self) -> bool:
+        """Whether M(x) is needed, which is computed once for all draws."""
+        return self.against == "x" or self.evidence
 
     def __call__(
         self, prediction: Tensor, reference: Tensor | None, target: Tensor, features: Tensor | None = None
@@ -131,15 +139,16 @@ class BaseNCM:
         """The summands of the score by name, each (batch, m); arguments as above."""
         terms = {}
         if self.evidence:
-            prediction, classes = prediction[..., :RANGES], prediction[..., RANGES:]
-            terms[UNKNOWN] = -evidence(classes)
+            assert reference is not None
+            prediction = prediction[..., :RANGES]
+            terms[UNKNOWN] = -evidence(reference[:, RANGES:])[:, None].expand(prediction.shape[:2])
         if self.familiarity:
             assert features is not None
             terms[UNFAMILIAR] = -familiarity(features)
         if self.against == "g":
-            return {ERROR: self.loss(prediction, target.to(prediction.device)), **terms}
+            return {ERROR: self.weight * self.loss(prediction, target.to(prediction.device)), **terms}
         assert reference is not None
-        return {ERROR: self.loss(prediction, reference), **terms}
+        return {ERROR: self.weight * self.loss(prediction, reference), **terms}
 
 
 BASE_NCMS: dict[str, BaseNCM] = {
@@ -152,8 +161,7 @@ BASE_NCMS: dict[str, BaseNCM] = {
     "soft_disagreement": BaseNCM(soft_disagreement, "x"),
     "label_cross_entropy": BaseNCM(label_cross_entropy, "x"),
     "label_logit": BaseNCM(label_logit, "x"),
-    "turn_and_label": BaseNCM(cross_entropy, "g", evidence=True),
-    "turn_and_label_and_familiarity": BaseNCM(cross_entropy, "g", familiarity=True, evidence=True),
+    "turn_and_label": BaseNCM(cross_entropy, "g", evidence=True, weight=TURN),
     "feature_change": BaseNCM(feature_change, "x"),
     "cross_entropy_and_familiarity": BaseNCM(cross_entropy, "g", familiarity=True),
     "label_logit_and_familiarity": BaseNCM(label_logit, "x", familiarity=True),

@@ -94,6 +94,9 @@ CANDIDATES: dict[str, Callable[[Answers], Tensor]] = {
         found.error - evidence(found.classes) - familiarity(found.features)
     ),
     "turn - evidence of x": lambda found: found.error - found.evidence_of_x,
+    "0.5 turn - evidence of x": lambda found: 0.5 * found.error - found.evidence_of_x,
+    "0.2 turn - evidence of x": lambda found: 0.2 * found.error - found.evidence_of_x,
+    "0.1 turn - evidence of x": lambda found: 0.1 * found.error - found.evidence_of_x,
     "turn - evidence - evidence of x": lambda found: (
         found.error - evidence(found.classes) - found.evidence_of_x
     ),

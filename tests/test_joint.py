@@ -12,7 +12,7 @@ from idecode_core.errors import TrainingError
 from idecode_core.folder.training_record import Split
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import ImageSet
-from idecode_core.ncm import BASE_NCMS, familiarity
+from idecode_core.ncm import BASE_NCMS, ERROR, UNKNOWN
 from idecode_core.training.finish import finish
 from idecode_core.training.loop import train
 from idecode_core.training.parts import image_parts
@@ -35,18 +35,18 @@ def two_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image, "class_names", lambda dataset: ("cat", "dog"))
 
 
-def test_the_score_is_the_error_of_the_turn_less_the_log_of_the_evidence_for_any_class() -> None:
+def test_the_score_is_a_fifth_of_the_turns_error_less_the_log_of_the_evidence_for_any_class_in_x() -> None:
     generator = np.random.default_rng(0)
-    outputs, features = generator.normal(size=(3, 5, 6)), generator.random((3, 5, 7))
+    outputs, of_x = generator.normal(size=(3, 5, 6)), generator.normal(size=(3, 6))
     turns = generator.integers(0, 4, size=(3, 5))
     shares = np.exp(outputs[..., :4]) / np.exp(outputs[..., :4]).sum(axis=-1, keepdims=True)
     right = np.take_along_axis(shares, turns[..., None], axis=-1)[..., 0]
-    expected = -np.log(right) - np.log(np.exp(outputs[..., 4:]).sum(axis=-1))
-    given = torch.from_numpy(outputs), None, torch.from_numpy(turns), torch.from_numpy(features)
-    np.testing.assert_allclose(BASE_NCMS["turn_and_label"](*given).numpy(), expected)
-    with_familiarity = BASE_NCMS["turn_and_label_and_familiarity"](*given)
-    np.testing.assert_allclose(with_familiarity.numpy(), expected - familiarity(given[3]).numpy())
-    assert len(BASE_NCMS["turn_and_label_and_familiarity"].terms(*given)) == 3
+    expected = -np.log(right) / 5 - np.log(np.exp(of_x[:, 4:]).sum(axis=-1))[:, None]
+    given = torch.from_numpy(outputs), torch.from_numpy(of_x), torch.from_numpy(turns)
+    ncm = BASE_NCMS["turn_and_label"]
+    np.testing.assert_allclose(ncm(*given).numpy(), expected)
+    assert ncm.asks_x
+    assert list(ncm.terms(*given)) == [ERROR, UNKNOWN]
 
 
 def test_a_run_becomes_a_detector_whose_variants_name_turn_and_class(tmp_path: Path) -> None:

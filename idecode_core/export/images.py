@@ -21,7 +21,7 @@ class ImageScores(nn.Module):
         """x (batch, 3, size, size) in [0, 1], parameters (batch, m, ...) -> (batch, m)."""
         gx = each_variant(self.transforms, x, parameters)  # (batch * m, 3, h, w)
         z = reference = None
-        if self.model.config.pair or self.ncm.against == "x":
+        if self.model.config.pair or self.ncm.asks_x:
             z = self.model.encode(x)
             reference = self.model.decode(z, z[:, None])[:, 0]
         z_g = self.model.encode(gx).unflatten(0, parameters.shape[:2])  # (batch, m, d)

@@ -108,8 +108,8 @@ class ImageScorer(TakesPictures, NetworkScorer):
     ) -> Predicted:
         """M on g(x) (batch, m, 3, h, w), and once on x where the model or a base NCM asks for it."""
         z = reference = None
-        against_x = any(BASE_NCMS[name].against == "x" for name in base_ncms or [self.base_ncm])
-        if self.model.config.pair or against_x:
+        asks_x = any(BASE_NCMS[name].asks_x for name in base_ncms or [self.base_ncm])
+        if self.model.config.pair or asks_x:
             z = in_pieces(self.model.encode, x, VARIANTS_PER_BATCH)  # once, for all m variants
             reference = self.model.decode(z, z[:, None])[:, 0]
         encoded = in_pieces(self.model.encode, gx.flatten(0, 1), VARIANTS_PER_BATCH)

@@ -163,7 +163,7 @@ class OwnScorer(ImageScorer):
         ncms = [self.own_ncm] if self.own_ncm else [BASE_NCMS[name] for name in base_ncms or [self.base_ncm]]
         reference = None
         together = max(1, min(VARIANTS_PER_BATCH, PIXELS_PER_BATCH // self.preprocessing.size**2))
-        if any(ncm.against == "x" for ncm in ncms):
+        if any(ncm.asks_x for ncm in ncms):
             reference = torch.cat([said for said, _ in pieces(self.model, x, together)]).float()
         answers = pieces(self.model, gx.flatten(0, 1), together)
         prediction = (

@@ -57,10 +57,11 @@ BASE_NCMS = {
         "g(x) (docs/familiarity.md)"
     ),
 }
-_JOINT = "the cross-entropy between M's answer and the rotation that was applied, less the log of the evidence for any class on g(x)"
 BASE_NCMS |= {
-    "turn_and_label": f"{_JOINT} (docs/joint.md)",
-    "turn_and_label_and_familiarity": f"{_JOINT}, less the log of M's mean activation on g(x) (docs/joint.md)",
+    "turn_and_label": (
+        "a fifth of the cross-entropy between M's answer and the rotation that was applied, less the log of the evidence for any "
+        "class in x (docs/joint.md)"
+    ),
     "mahalanobis": (
         "the Mahalanobis distance of M's features of g(x), at length 1, from the closest class of the training set (Lee et al. "
         "2018), M being a frozen network"

@@ -20,12 +20,13 @@ MEANS = {  # base NCM -> what its error is
     "label_cross_entropy": "how little the model still believes in the class of the untouched input, -log of its share",
     "cross_entropy_and_familiarity": "how little the model believed in the right answer, -log of its share; 0 when it was "
     "sure of it",
-    "turn_and_label": "how little the model believed in the right turn, -log of its share; 0 when it was sure of it",
-    "turn_and_label_and_familiarity": "how little the model believed in the right turn, -log of its share; 0 when it was sure "
-    "of it",
+    "turn_and_label": "how little the model believed in the right turn, a fifth of -log of its share; 0 when it was sure of it",
     "label_logit_and_familiarity": "how little speaks for the class of the untouched input; below 0 when much does",
 }
-EVIDENCE = "how little speaks for any of the classes that the model knows; below 0 when much does"
+EVIDENCE = (
+    "how little speaks for any of the classes that the model knows in the untouched input, the same in every draw; below 0 when "
+    "much does"
+)
 FAMILIARITY = (
     "how little the model finds of what it has learned to look for; below 0 when it finds much. A right answer can still "
     "look unfamiliar"
