@@ -120,14 +120,15 @@ def test_a_card_follows_a_new_calibration(tmp_path: Path) -> None:
     assert headline(read_settings(folder)) == expected() != before
 
 
-def test_detectors_of_sounds_come_after_those_of_pictures() -> None:
+def test_detectors_of_sounds_come_after_those_of_pictures_and_the_best_of_photographs_comes_early() -> None:
     config = read_settings(ROOT / "checkpoints" / "fashion-rotations")
     configs = {
         "a-sound": replace(config, modality="audio"),
         "fashion-rotations": config,
         "b-picture": config,
+        "cifar10-joint": config,
     }
-    assert in_order(configs) == ["fashion-rotations", "b-picture", "a-sound"]
+    assert in_order(configs) == ["fashion-rotations", "cifar10-joint", "b-picture", "a-sound"]
 
 
 def test_a_broken_folder_is_one_line_on_home_and_the_others_can_be_used(

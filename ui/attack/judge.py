@@ -9,9 +9,6 @@ from ui.frame.cache import get_configs
 from ui.frame.messages import escape
 from ui.frame.settings import Settings, in_order
 
-STAND_IN = "cifar10-merged"
-"""Judges when the sidebar's detector cannot, where it is here: the strongest of those that come with the project."""
-
 
 def choose_judge(settings: Settings, victim: FolderSettings) -> FolderSettings | None:
     """The settings of the detector that judges; a notice where it is not the sidebar's. None when no detector can."""
@@ -49,12 +46,9 @@ def suits(config: FolderSettings, victim: FolderSettings) -> bool:
 
 
 def best_of(configs: Mapping[str, FolderSettings], victim: FolderSettings) -> FolderSettings | None:
-    known = [
-        configs[name]
-        for name in in_order(configs)
-        if suits(configs[name], victim) and configs[name].dataset == victim.dataset
-    ]
-    return next((config for config in known if config.folder.name == STAND_IN), next(iter(known), None))
+    """The first that is offered and knows what the victim knows."""
+    offered = (configs[name] for name in in_order(configs))
+    return next((c for c in offered if suits(c, victim) and c.dataset == victim.dataset), None)
 
 
 def _use(name: str) -> None:

@@ -22,6 +22,8 @@ from ui.frame.strength import known_strength, strength_of
 P = ParamSpec("P")
 
 DEFAULT_DETECTOR = "fashion-rotations"
+FOR_PHOTOGRAPHS = "cifar10-joint"
+"""The one to begin with for photographs: the strongest of those that come with the project (RESULTS.md)."""
 DEFAULT_N = 5
 DEFAULT_EPSILON = 0.05
 EPSILONS = tuple(
@@ -62,8 +64,17 @@ class Settings:
 
 
 def in_order(configs: Mapping[str, FolderSettings]) -> list[str]:
-    """Names of detectors as they are offered: the one to begin with, then those of pictures, then those of sounds."""
-    return sorted(configs, key=lambda name: (name != DEFAULT_DETECTOR, configs[name].takes_sounds, name))
+    """Names of detectors as they are offered: the one to begin with, then those of pictures, the one to begin with for
+    photographs first, then those of sounds."""
+    return sorted(
+        configs,
+        key=lambda name: (
+            name != DEFAULT_DETECTOR,
+            configs[name].takes_sounds,
+            name != FOR_PHOTOGRAPHS,
+            name,
+        ),
+    )
 
 
 def sidebar(live: Live | None = None) -> Settings:
