@@ -139,7 +139,7 @@ def rivals(root: Path | str = "checkpoints") -> Section:
         f"{verdict(found, sets)}\n\n"
         "Rivals use networks of ours, named in brackets, without transforms, at their published settings; nothing was chosen "
         f"here. All score the same {len(stored.id_set):,} iD test points and up to {max(map(len, stored.ood_sets)):,} per OOD set, and "
-        f"all are calibrated on the same {stored.calibration.k:,} held-out points, which gives the rivals the bound that they "
+        f"all are calibrated on the same {stored.calibration.k:,} held-out points (`cifar10-joint` on as many of its own), which gives the rivals the bound that they "
         "lack. In square brackets: 95 % interval of the AUROC (DeLong). docs/rivals.md has the formulas.\n\n"
         f"{grid('AUROC', found, sets, with_interval, auroc)}\n\n"
         f"{one_by_one(found, sets)}\n\n"
