@@ -60,13 +60,15 @@ class Stored:
 
     @cached_property
     def transforms(self) -> str:
-        """The paper's name of G; "" for a merged detector, which has several, and for sounds.
+        """The paper's name of G where M learned nothing but G, as the paper's did; "" for a merged detector, which has several,
+        for a network that learned classes, and for sounds.
 
         Rotations are the same set however pictures are sampled.
         """
-        if self.settings.scorer.get("kind") != "image":
+        scorer = self.settings.scorer
+        if scorer.get("kind") != "image" or scorer.get("classes"):
             return ""
-        return str(self.settings.scorer.get("transforms", {}).get("name", "")).removeprefix("sharp_")
+        return str(scorer.get("transforms", {}).get("name", "")).removeprefix("sharp_")
 
     def softmax_scores(self, name: str) -> NDArray[np.float64]:
         """SBP's scores of one of the sets."""
