@@ -6,13 +6,15 @@ the library's names. Randomness arrives as a seed. A report takes the same steps
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from idecode_core.conformal.judge import Verdict
 from idecode_core.errors import SettingError
 from idecode_core.report.notebook import HOME, Cell, Code, Text, to_notebook
+
+if TYPE_CHECKING:
+    from idecode_core.conformal.judge import Verdict
 
 Results = Mapping[str, Any]
 """What earlier steps gave, by name."""
@@ -131,7 +133,7 @@ def source(value: Any) -> str:
     )
 
 
-def same_verdicts(verdicts: Sequence[Verdict], first: str) -> list[Cell]:
+def same_verdicts(verdicts: "Sequence[Verdict]", first: str) -> list[Cell]:
     """Cells that hold `judgement` against the verdicts of the page; `first` is code that comes before the comparison."""
     return [
         Text(
