@@ -133,7 +133,9 @@ _cifar10_joint = replace(
 _cifar10_densenet = replace(
     _cifar10_invariance,
     name="cifar10-densenet",
-    shows=Pictures(ModelConfig("densenet-compact", outputs=10), "label", crop=2, transformed=0.0),
+    shows=Pictures(
+        ModelConfig("densenet-compact", outputs=10), "label", crop=2, transformed=0.0, bfloat16=True
+    ),
     epochs=7,
     batch=128,
     learning_rate=0.15,
