@@ -78,7 +78,7 @@ def describe_training(record: TrainingRecord) -> str:
             "here; do not compare the numbers with those of models trained from scratch."
         )
     if start := settings.get("start_from", ""):
-        origin += f" The backbone starts from that of `{Path(start).name}`, trained on the same split."
+        origin += f" The backbone starts from that of `{Path(start).name}`, trained on the same points."
     return (
         f"{task}.{origin} Recipe `{record.recipe}`: {epochs} in {record.hours:.2f} hours on "
         f"{record.machine}, seed {record.seed}; epoch {record.best_epoch} was kept{accuracy}.\n\n"
