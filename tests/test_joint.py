@@ -8,7 +8,7 @@ import pytest
 import torch
 from test_training import ROTATIONS, TINY, tiny_images
 
-from idecode_core.errors import TrainingError
+from idecode_core.errors import DataError, TrainingError
 from idecode_core.folder.training_record import Split
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import ImageSet
@@ -23,7 +23,9 @@ from idecode_core.transforms import SharpRotations
 JOINT = replace(
     ROTATIONS,
     name="tiny-joint",
-    shows=Pictures(replace(TINY, outputs=6), "transform_and_label", size=16, feature_temperature=0.1),
+    shows=Pictures(
+        replace(TINY, outputs=6), "transform_and_label", size=16, transformed=0.25, feature_temperature=0.1
+    ),
     transforms=SharpRotations(per_draw="one"),
     base_ncm="turn_and_label",
     epochs=1,
@@ -97,20 +99,50 @@ def test_in_bfloat16_the_loss_is_about_the_same_and_weights_losses_and_scores_st
     np.testing.assert_allclose(losses[1], losses[0], rtol=0.03)
 
 
-def test_all_examples_teach_the_label_and_the_second_half_also_the_turn() -> None:
-    """The same batch twice, once with other labels in the second half: the loss changes; the count of right ones does not."""
+def test_all_examples_teach_the_label_and_the_turned_quarter_also_the_turn() -> None:
+    """The same batch twice, once with other labels in the last quarter: the loss changes; the count of right ones does not."""
     task = make_task(JOINT, image_parts(JOINT, tiny_images()))
     model = task.initialise().eval()
     x, y = torch.rand(8, 3, 16, 16), torch.tensor([0, 1] * 4)
     losses, counts = [], []
-    for labels in (y, torch.cat([y[:4], 1 - y[4:]])):
+    for labels in (y, torch.cat([y[:6], 1 - y[6:]])):
         loss, right = task.loss(model, x, labels, np.random.default_rng(0))
         losses.append(loss.item())
         assert right is not None
         counts.append(right.tolist())
     assert losses[0] != losses[1]
     assert counts[0] == counts[1]
-    assert len(counts[0]) == 4
+    assert len(counts[0]) == 6
+
+
+def test_a_square_of_each_picture_is_covered_by_its_mean_at_a_place_of_its_own() -> None:
+    shows = replace(JOINT.shows, flip=False, cutout=6)
+    x = torch.rand(64, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    shown = image.augment(x, shows, np.random.default_rng(0))
+    changed = (shown != x).all(dim=1)  # (64, 16, 16)
+    sides = changed.any(dim=2).sum(dim=1), changed.any(dim=1).sum(dim=1)
+    torch.testing.assert_close(changed.sum(dim=(1, 2)), sides[0] * sides[1])  # a rectangle
+    assert max(sides[0].max(), sides[1].max()) == 6  # less only where it reaches beyond the edge
+    assert (torch.minimum(*sides) == 6).sum() > 20
+    assert len({tuple(one.flatten().tolist()) for one in changed}) > 40
+    filled = x.mean(dim=(1, 2, 3), keepdim=True).expand_as(x)
+    torch.testing.assert_close(shown, torch.where(changed[:, None], filled, x))
+
+
+def test_a_recipe_that_holds_out_another_detectors_points_refuses_where_these_are_not_known(
+    tmp_path: Path,
+) -> None:
+    images: ImageSet = tiny_images(200)
+    alike = replace(JOINT, seed=7, shows=replace(JOINT.shows, split_of=str(tmp_path / "tiny")))
+    with pytest.raises(DataError, match=r"got no split\.npz.*train tiny --out"):
+        image_parts(alike, images)
+    (tmp_path / "tiny").mkdir()
+    np.savez(tmp_path / "tiny" / "split.npz", **vars(image_parts(ROTATIONS, images).split))
+    np.testing.assert_array_equal(
+        image_parts(alike, images).split.proper, image_parts(ROTATIONS, images).split.proper
+    )
+    with pytest.raises(DataError, match="expected its split of 100 pictures, got a split of 200"):
+        image_parts(alike, tiny_images(100))
 
 
 def test_what_starts_from_a_trained_network_calibrates_on_points_that_one_never_learned_from(

@@ -96,14 +96,20 @@ def image_parts(recipe: Recipe[Pictures], images: ImageSet, root: Root = None) -
 
 
 def image_split(recipe: Recipe[Pictures], points: int) -> Split:
-    """A random split by the recipe's seed. One that starts from a trained network keeps that one's proper training set, and
-    draws its own validation part and calibration set from what that one held out."""
-    started_from = Path(recipe.shows.start_from) / "split.npz"
-    if not recipe.shows.start_from or not started_from.is_file():  # training says what is missing
-        return split_indices(points, seed=recipe.seed)
-    before = read_split(started_from.parent)
-    if before.points != points:
-        return split_indices(points, seed=recipe.seed)  # training says that the splits differ
+    """A random split by the recipe's seed. One that starts from a trained network, or is to be merged with it, keeps that
+    one's proper training set, and draws its own validation part and calibration set from what that one held out."""
+    other = Path(recipe.shows.start_from or recipe.shows.split_of)
+    before = read_split(other) if (other / "split.npz").is_file() else None
+    if before is None or before.points != points:
+        if recipe.shows.split_of:
+            found = "no split.npz" if before is None else f"a split of {before.points:,}"
+            raise DataError(
+                f"{recipe.name} holds out the points of {other}: expected its split of {points:,} pictures, got {found}. "
+                f"Train that one first, on the same data: python -m idecode_core train {other.name} --out {other}"
+            )
+        return split_indices(
+            points, seed=recipe.seed
+        )  # training says what is missing where it starts from another
     held_out = np.sort(np.concatenate([before.validation, before.calibration]))
     order = np.random.default_rng(recipe.seed).permutation(held_out)
     k = len(before.calibration)

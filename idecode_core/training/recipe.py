@@ -30,6 +30,9 @@ class Pictures:
     flip: bool = True
     crop: int = 0
     """Shift by up to this many pixels (reflecting the border) before g is applied."""
+    cutout: int = 0
+    """Cover a square of this many pixels per side, somewhere, with the image's mean before g is applied (DeVries and Taylor
+    2017, arXiv 1708.04552)."""
     transformed: float = 1.0
     """Share of the images that are shown transformed, where M learns labels."""
     all_ranges: bool = False
@@ -38,6 +41,9 @@ class Pictures:
     """Weight of the centre-triplet loss (GOAD), margin 0.1."""
     start_from: str = ""
     """A detector folder whose backbone, of the same kind, training starts from; empty for a fresh one."""
+    split_of: str = ""
+    """A detector folder whose held-out points are held out here too, so that both can be merged; empty for a split of one's
+    own."""
     feature_temperature: float = 0.0
     """T2FNorm (Regmi et al. 2023, arXiv 2305.17797): in training, labels are named from features divided by their length
     and by this; 0 leaves features as they are."""

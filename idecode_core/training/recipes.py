@@ -116,17 +116,18 @@ _cifar10_joint = replace(
     _cifar10_rotations,
     name="cifar10-joint",
     shows=Pictures(
-        ModelConfig("compact", outputs=4 + 10, widths=(64, 256, 256)),
+        ModelConfig("compact", outputs=4 + 10, widths=(64, 256, 384)),
         "transform_and_label",
-        crop=3,
-        start_from="checkpoints/cifar10-invariance",
+        crop=4,
+        cutout=8,
+        transformed=0.25,
+        split_of="checkpoints/cifar10-invariance",
         feature_temperature=0.1,
         bfloat16=True,
     ),
     transforms=SharpRotations(per_draw="one"),
     base_ncm="turn_and_label",
-    epochs=18,
-    learning_rate=0.1,
+    epochs=34,
     seed=7,  # a calibration set of its own
 )
 # Victims of attacks: plain classifiers. Around each stands a detector as around cifar10-invariance, and it has the same split.

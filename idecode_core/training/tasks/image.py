@@ -50,7 +50,7 @@ class Images:
 
 
 def augment(x: Tensor, pictures: Pictures, generator: np.random.Generator) -> Tensor:
-    """Random flips and shifts of x (batch, 3, h, w), before g is applied."""
+    """Random flips, shifts and covered squares of x (batch, 3, h, w), before g is applied."""
     batch, _, h, w = x.shape
     if pictures.flip:
         flips = torch.from_numpy(generator.random(batch) < 0.5).to(x.device)
@@ -62,6 +62,15 @@ def augment(x: Tensor, pictures: Pictures, generator: np.random.Generator) -> Te
         columns = shifts[1][:, None] + torch.arange(w, device=x.device)  # (batch, w)
         points = torch.arange(batch, device=x.device)[:, None, None]
         x = padded.permute(0, 2, 3, 1)[points, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+    if pictures.cutout:
+        reach = pictures.cutout / 2
+        centres = torch.from_numpy(generator.random((2, batch, 1))).to(x.device) * torch.tensor(
+            [[[h]], [[w]]]
+        )
+        rows = (torch.arange(h, device=x.device) + 0.5 - centres[0]).abs() < reach  # (batch, h)
+        columns = (torch.arange(w, device=x.device) + 0.5 - centres[1]).abs() < reach  # (batch, w)
+        covered = (rows[:, :, None] & columns[:, None, :])[:, None]  # (batch, 1, h, w)
+        x = torch.where(covered, x.mean(dim=(1, 2, 3), keepdim=True), x)
     return x
 
 
@@ -160,20 +169,20 @@ class ImageTask:
         return cross_entropy(logits, y), logits.argmax(-1) == y
 
     def joint_loss(self, model: Equivariant, x: Tensor, y: Tensor, keys: NDArray[np.uint64]) -> Answer:
-        """M names the class of all, and the g of the half that is shown transformed; what is right is counted where it is
+        """M names the class of all, and the g of those that are shown transformed; what is right is counted where it is
         not, so that the accuracy is that of a classifier."""
-        transforms, half = self.recipe.transforms, len(x) // 2
+        transforms, plain = self.recipe.transforms, round(len(x) * (1 - self.shows.transformed))
         if isinstance(transforms, Rotations):
             transforms = replace(transforms, per_draw="one")
-        parameters = transforms.sample(keys[half:], 1)  # (batch / 2, 1, ...)
+        parameters = transforms.sample(keys[plain:], 1)  # (turned, 1, ...)
         target = transforms.target(parameters).to(x.device)[:, 0]
-        z = self.encode(model, torch.cat([x[:half], transforms.apply(x[half:], parameters)[:, 0]]))
+        z = self.encode(model, torch.cat([x[:plain], transforms.apply(x[plain:], parameters)[:, 0]]))
         kinds = model.config.outputs - len(self.classes)  # the first outputs are about g
         labels = model.decode(None, self.shortened(z)[:, None])[:, 0, kinds:]
-        of_g = model.decode(None, z[half:, None])[:, 0, :kinds]
+        of_g = model.decode(None, z[plain:, None])[:, 0, :kinds]
         asked = len(target) / len(x)  # an answer about g counts as much as one about the class
         loss = cross_entropy(labels, y) + asked * cross_entropy(of_g, target)
-        return loss, labels[:half].argmax(-1) == y[:half]
+        return loss, labels[:plain].argmax(-1) == y[:plain]
 
     def shortened(self, z: Tensor) -> Tensor:
         """Features (batch, d) of length 1 / temperature, where the recipe asks for it: an answer cannot become sure by
