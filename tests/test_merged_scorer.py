@@ -17,6 +17,7 @@ from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError, SettingError
 from idecode_core.files import write_npz
 from idecode_core.folder.detector import load_detector, save_detector
+from idecode_core.folder.training_record import read_split
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.merged import MergedScorer, merge_vectors
 from idecode_core.models import ModelConfig
@@ -171,6 +172,29 @@ def test_sounds_are_merged_too_ranked_among_their_training_clips(
     text = card(tmp_path / "merged")
     assert "- small@kl_divergence (weight 1): Log-mel blocks" in text
     assert "among the reference points (the proper training set)" in text
+
+
+def test_members_that_drew_their_own_calibration_points_are_calibrated_on_those_that_both_hold_out(
+    root: Path, members: list[Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = replace(CLASSIFIER, seed=7, shows=replace(CLASSIFIER.shows, split_of=str(root / "tiny")))
+    monkeypatch.setitem(RECIPES, "tiny-labels", other)
+    make_detector(tiny_task(other), tmp_path / "run", tmp_path / "own-draw")
+    folders = [root / "tiny", tmp_path / "own-draw"]
+    first, second = (read_split(folder) for folder in folders)
+    assert set(first.calibration) != set(second.calibration)
+    built = build_merged([Member(folder, "", 1.0) for folder in folders], data_root=root, n_max=2)
+    both = np.array(sorted(set(first.calibration) & set(second.calibration)))
+    np.testing.assert_allclose(
+        built.calibration.score_vectors,
+        built.scorer.score(tiny_images().x[both], n=2, seed=0).score_vectors,
+        atol=1e-9,
+    )
+    assert isinstance(built.scorer, MergedScorer)
+    left = (
+        len(first.validation) + len(first.calibration) - len(both)
+    )  # nobody learned from these, and they do not calibrate
+    assert [len(reference) for reference in built.scorer.references] == [left, left]
 
 
 def test_members_with_different_splits_are_refused(root: Path, tmp_path: Path) -> None:

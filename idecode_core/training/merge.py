@@ -1,8 +1,8 @@
 """Build a merged detector from trained ones, so that Theorem 1 holds for it.
 
-References (the points that members' scores are ranked among) are the validation part, which is neither calibration
-nor test; sounds have none, and their proper training set takes its place. The merged scores are calibrated on the
-members' held-out points, so members must have the same split of the same data.
+The merged scores are calibrated on points that every member holds out for calibration, so members must be trained on the
+same points of the same data. References (the points that members' scores are ranked among) are the other points that were
+held out: the validation part, where all have one split. Sounds have none, and their proper training set takes its place.
 """
 
 from collections.abc import Callable, Sequence
@@ -76,32 +76,42 @@ def training_of(folder: Path) -> TrainingRecord:
 
 
 def shared_split(folders: Sequence[Path]) -> Split:
-    """The one split of all members; a point that one of them was fitted to must not calibrate the merged detector."""
+    """The split of all members together: a point that one of them was fitted to, or its epoch chosen by, must not calibrate
+    the merged detector."""
     records, splits = [training_of(folder) for folder in folders], [read_split(folder) for folder in folders]
     data = [
         (record.dataset, record.settings.get("part"), record.settings.get("classes") or [])
         for record in records
     ]
+    first, calibration = splits[0], splits[0].calibration
+    held_out = np.union1d(first.validation, first.calibration)
     for folder, own, split in zip(folders, data, splits, strict=True):
-        if own != data[0] or not same_split(split, splits[0]):
+        same = np.array_equal(split.proper, first.proper) and split.points == first.points
+        calibration = np.intersect1d(calibration, split.calibration)
+        if own != data[0] or not same or not len(calibration):
             raise CheckpointError(
                 f"{folders[0]} and {folder} were trained on different splits, so no points are held out from both: "
                 "train both with the same dataset and seed."
             )
-    return splits[0]
+    return Split(first.proper, np.setdiff1d(held_out, calibration), calibration)
 
 
 def member_parts(folders: Sequence[Path], data_root: Path | str | None = None) -> tuple[Any, Any]:
-    """Reference points and calibration points of members that share a split."""
-    split = shared_split(folders)
+    """Reference points and calibration points of members that were trained on the same points."""
+    split, before = shared_split(folders), read_split(folders[0])
     record = training_of(folders[0])
-    own = SOURCE in record.settings
-    parts = parts_again(record, split) if own else load_parts(get_recipe(record.recipe), data_root)
-    if not same_split(parts.split, split):
-        raise CheckpointError(
-            f"{folders[0]} was trained on another version of {record.dataset}: expected {split.points} points in its "
-            f"split, got {parts.split.points}. Use the data that it was trained on."
-        )
+    if SOURCE in record.settings:
+        parts = parts_again(record, split)
+    else:
+        recipe = get_recipe(record.recipe)
+        parts = load_parts(recipe, data_root)
+        if not same_split(parts.split, before):
+            raise CheckpointError(
+                f"{folders[0]} was trained on another version of {record.dataset}: expected {before.points} points in its "
+                f"split, got {parts.split.points}. Use the data that it was trained on."
+            )
+        if not same_split(split, before):  # members drew their calibration points for themselves
+            parts = load_parts(recipe, data_root, split)
     return parts.validation if len(parts.validation) else parts.training, parts.calibration
 
 

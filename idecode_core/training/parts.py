@@ -66,10 +66,10 @@ def divide(
     return Parts(training, validation, calibration, split, test, outside or {})
 
 
-def load_parts(recipe: Recipe[Any], root: Root = None) -> Parts[Any]:
-    """The parts of a recipe's data, from the data root."""
+def load_parts(recipe: Recipe[Any], root: Root = None, split: Split | None = None) -> Parts[Any]:
+    """The parts of a recipe's data, from the data root; pictures also by another split than the recipe's own."""
     if isinstance(recipe.shows, Pictures):
-        return image_parts(recipe, load_images(f"{recipe.dataset}-train", root), root)
+        return image_parts(recipe, load_images(f"{recipe.dataset}-train", root), root, split)
     parts: Parts[SoundSet] = SOUNDS[recipe.dataset](recipe, root)
     if len(parts.calibration) < recipe.shows.calibration_points:
         raise DataError(
@@ -79,8 +79,10 @@ def load_parts(recipe: Recipe[Any], root: Root = None) -> Parts[Any]:
     return parts
 
 
-def image_parts(recipe: Recipe[Pictures], images: ImageSet, root: Root = None) -> Parts[ImageSet]:
-    """A random split of the images. The test set is loaded where M is a classifier and it is available."""
+def image_parts(
+    recipe: Recipe[Pictures], images: ImageSet, root: Root = None, split: Split | None = None
+) -> Parts[ImageSet]:
+    """A random split of the images, or the one that is given. The test set is loaded where M is a classifier and it is available."""
     images = images.only(recipe.shows.classes) if recipe.shows.classes else images
     if len(images) < FEWEST_PICTURES:
         raise DataError(
@@ -92,7 +94,7 @@ def image_parts(recipe: Recipe[Pictures], images: ImageSet, root: Root = None) -
     if recipe.learns_labels:
         with suppress(DataError):  # the record then has no test accuracy
             test = load_images(f"{recipe.dataset}-test", root)
-    return divide(images, image_split(recipe, len(images)), test)
+    return divide(images, split or image_split(recipe, len(images)), test)
 
 
 def image_split(recipe: Recipe[Pictures], points: int) -> Split:
