@@ -13,6 +13,7 @@ from idecode_core.audio.features import LogMel
 from idecode_core.audio.read import Sound
 from idecode_core.audio.scorer import AudioScorer
 from idecode_core.conformal.calibration import Calibration
+from idecode_core.conformal.judge import judge
 from idecode_core.detector import Detector
 from idecode_core.draws import content_key
 from idecode_core.errors import CheckpointError, InputError, SettingError
@@ -197,6 +198,6 @@ def test_smoothed_p_values_break_the_ties_of_argmax_disagreement() -> None:
     vectors = scorer.score(sounds((1.0,) * 40, seed=3), n=4, seed=0).score_vectors
     assert set(np.unique(vectors)) <= {0.0, 1.0}
     calibration = Calibration(vectors[:20])
-    smoothed = calibration.p_values(vectors[20:], smoothed_generator=np.random.default_rng(0))
-    assert (smoothed <= calibration.p_values(vectors[20:])).all()
+    smoothed = judge(calibration, vectors[20:], smoothed_by=np.random.default_rng(0).spawn(20)).p_values
+    assert (smoothed <= judge(calibration, vectors[20:]).p_values).all()
     assert len(np.unique(smoothed)) == 20

@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from idecode_core.conformal import p_values
 from idecode_core.conformal.calibration import AGGREGATES, LOG_FLOOR, Calibration, aggregate_scores
+from idecode_core.conformal.judge import judge
 from idecode_core.errors import ScoreError, SettingError
 
 vectors = arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 25)), elements=st.floats(0, 1e6))
@@ -75,7 +76,7 @@ def test_every_n_uses_the_first_n_draws():
     assert (calibration.k, calibration.n_max, calibration.seed) == (30, 8, 0)
     for n in range(1, 9):
         expected = p_values([row[:n].max() for row in stored], [row[:n].max() for row in test])
-        assert np.array_equal(calibration.p_values(test[:, :n], "max"), expected)
+        assert np.array_equal(judge(calibration, test, n=n, aggregate="max").p_values, expected)
         for epsilon in (0.03, 0.2, 0.5):
             above = test[:, :n].max(axis=1) > calibration.threshold(n, epsilon, "max")
             assert np.array_equal(above, expected < epsilon)
@@ -102,7 +103,7 @@ def test_rounded_to_stored_scores_what_was_tied_stays_tied(score_vectors, name):
     scores = rounded.scores(calibration.n_max, name)
     assert np.array_equal(scores, aggregate_scores(stored, name))
     at_least = [int(np.count_nonzero(scores >= score)) for score in scores]  # each point is tied with itself
-    assert (rounded.p_values(stored, name) * (calibration.k + 1)).round().tolist() == [
+    assert (judge(rounded, stored, aggregate=name).p_values * (calibration.k + 1)).round().tolist() == [
         r + 1 for r in at_least
     ]
     assert rounded.seed == 3
@@ -111,14 +112,14 @@ def test_rounded_to_stored_scores_what_was_tied_stays_tied(score_vectors, name):
 def test_without_rounding_a_stored_point_would_fall_behind_itself():
     calibration = Calibration([[0.3], [0.1]])  # float32(0.3) is above 0.3
     stored = np.array([[0.3]], dtype=np.float32)
-    assert calibration.p_values(stored).tolist() == [1 / 3]
-    assert calibration.rounded(stored.dtype).p_values(stored).tolist() == [2 / 3]
+    assert judge(calibration, stored).p_values.tolist() == [1 / 3]
+    assert judge(calibration.rounded(stored.dtype), stored).p_values.tolist() == [2 / 3]
 
 
-def test_smoothed_p_values_come_with_a_generator():
+def test_smoothed_p_values_come_with_generators():
     calibration = Calibration(np.ones((9, 1)))
-    assert calibration.p_values([[1.0]]).tolist() == [1.0]
-    smoothed = calibration.p_values(np.ones((500, 1)), smoothed_generator=np.random.default_rng(0))
+    assert judge(calibration, [[1.0]]).p_values.tolist() == [1.0]
+    smoothed = judge(calibration, np.ones((500, 1)), smoothed_by=np.random.default_rng(0).spawn(500)).p_values
     assert 0 < smoothed.min() < 0.05
     assert 0.95 < smoothed.max() <= 1
 
@@ -128,7 +129,7 @@ def test_score_vectors_that_are_none_are_refused(bad):
     with pytest.raises(ScoreError, match="calibration score_vectors"):
         Calibration(bad)
     with pytest.raises(ScoreError, match="score_vectors"):
-        Calibration(np.ones((3, 2))).p_values(bad)
+        judge(Calibration(np.ones((3, 2))), bad)
 
 
 def test_more_draws_than_were_calibrated_are_refused():
@@ -137,4 +138,4 @@ def test_more_draws_than_were_calibrated_are_refused():
         with pytest.raises(SettingError, match=f"between 1 and 2.*got {n}"):
             calibration.scores(n)
     with pytest.raises(SettingError, match="got 5"):
-        calibration.p_values(np.ones((1, 5)))
+        judge(calibration, np.ones((1, 5)))

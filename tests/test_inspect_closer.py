@@ -11,7 +11,7 @@ from trust_pages import make_checkpoints, zipped
 from idecode_core import load_detector
 from idecode_core.audio.listening import wav_bytes
 from idecode_core.conformal.judge import judge
-from idecode_core.evaluation.power import ood_p_values, power, power_sentence
+from idecode_core.evaluation.power import power, power_sentence
 from idecode_core.folder.stored import open_stored
 from idecode_core.image.sets import load_images
 from idecode_core.verdict import meaning, sentence
@@ -216,12 +216,12 @@ def test_power_stands_beside_the_verdict_and_follows_epsilon() -> None:
     at = inspect()
     for epsilon in (0.05, 0.001):
         at.select_slider(key="epsilon").set_value(epsilon).run()
-        assert power_sentence(power(ood_p_values(stored, 5), epsilon), epsilon) in texts(at)
+        assert power_sentence(power(stored, 5, epsilon), epsilon) in texts(at)
 
 
 def test_a_weak_detector_is_called_weak_on_inspect_and_home() -> None:
     stored = open_stored(ROOT / "checkpoints" / "esc50-animals")
-    expected = power_sentence(power(ood_p_values(stored, 5), 0.05), 0.05)
+    expected = power_sentence(power(stored, 5, 0.05), 0.05)
     assert expected.startswith("Weak")
     for page in ("inspect", "home"):
         shown = texts(inspect(page, detector="esc50-animals"))

@@ -14,6 +14,7 @@ from test_audio_training import small_task
 from test_training import ROTATIONS, tiny_images, tiny_task
 
 from idecode_core.conformal.calibration import Calibration
+from idecode_core.conformal.judge import judge
 from idecode_core.errors import CheckpointError, SettingError
 from idecode_core.files import write_npz
 from idecode_core.folder.detector import load_detector, save_detector
@@ -53,7 +54,7 @@ def test_the_merged_p_value_keeps_the_bound_whatever_the_members_dependence(apar
         second = np.exp(own + (2.0 if apart else 0.1) * generator.normal(size=(k + 21, 3)))
         references = [first[k + 1 :], second[k + 1 :]]
         merged = merge_vectors([first[: k + 1], second[: k + 1]], references, [1.0, 2.0])
-        p = Calibration(merged[:k]).p_values(merged[k:])
+        p = judge(Calibration(merged[:k]), merged[k:]).p_values
         flagged += p[0] < epsilon
     assert stats.binomtest(int(flagged), repeats, epsilon, alternative="greater").pvalue > 1e-4
 

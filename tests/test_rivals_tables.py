@@ -107,7 +107,7 @@ def test_the_numbers_of_a_rival_are_those_of_scikit_learn(with_rivals) -> None:
     known, strange = scores["cifar10-test"], scores["places-test"]
     expected = 100 * roc_auc_score(np.r_[np.zeros(300), np.ones(80)], np.r_[known, strange])
     [third] = [one for one in contenders(with_rivals) if one.stored.name == "third"]
-    low, high = third.precisions["places-test"].interval
+    low, high = third.evaluations["places-test"].interval
     assert 100 * low < expected < 100 * high
     fpr = 100 * np.mean(strange <= np.sort(known)[int(np.ceil(0.95 * 300)) - 1])
     tnr = 100 * np.mean(strange > np.sort(known)[int(np.ceil(0.9 * 300)) - 1])

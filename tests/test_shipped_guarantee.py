@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from idecode_core.conformal.judge import judge
 from idecode_core.conformal.law import observed_band
 from idecode_core.folder.scores import DRAWS_PER_RUN, RUNS
 from idecode_core.folder.settings import CHECKPOINTS, read_settings
@@ -55,7 +56,7 @@ def test_false_detection_rates_lie_inside_the_exact_band_in_each_of_the_five_run
     detector = stored(name)
     for run in range(RUNS):
         vectors = detector.id_set.score_vectors[:, run * DRAWS_PER_RUN :][:, :n]
-        assert outside_of_band(detector.calibration.p_values(vectors), detector.calibration.k) == []
+        assert outside_of_band(judge(detector.calibration, vectors).p_values, detector.calibration.k) == []
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -72,7 +73,7 @@ def test_the_band_notices_points_that_are_not_exchangeable() -> None:
     """Scores that are a little too large, and OOD scores in the place of iD ones, leave it."""
     detector = stored("fashion-rotations")
     inside = detector.id_set.score_vectors[:, :20]
-    assert outside_of_band(detector.calibration.p_values(1.3 * inside), detector.calibration.k) != []
+    assert outside_of_band(judge(detector.calibration, 1.3 * inside).p_values, detector.calibration.k) != []
     for ood_set in detector.ood_sets:
-        p_values = detector.calibration.p_values(ood_set.score_vectors[:, :20])
+        p_values = judge(detector.calibration, ood_set.score_vectors, n=20).p_values
         assert outside_of_band(p_values, detector.calibration.k) != []

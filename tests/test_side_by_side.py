@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from idecode_core.conformal.calibration import Calibration
+from idecode_core.conformal.judge import judge
 from idecode_core.evaluation import paper
 from idecode_core.evaluation.methods import METHODS, evaluate, evaluate_sets, flagged_share
 from idecode_core.evaluation.metrics import auroc, roc, tnr_at_tpr
@@ -74,7 +75,7 @@ def test_the_flagged_share_is_counted_over_runs(sets):
     shares = []
     for r in range(5):
         vectors = known.score_vectors[:, 20 * r : 20 * r + 4].astype(np.float64)
-        shares.append((calibration.p_values(vectors) < epsilon).mean())
+        shares.append((judge(calibration, vectors).p_values < epsilon).mean())
     assert flagged_share(calibration, known.score_vectors, 4, epsilon) == pytest.approx(np.mean(shares))
 
 

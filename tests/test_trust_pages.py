@@ -13,6 +13,7 @@ from trust_pages import HOME, K, make_checkpoints, no_trouble, png, zipped
 from trust_pages import open_page as page
 
 from idecode_core.conformal.calibration import Calibration
+from idecode_core.conformal.judge import judge
 from idecode_core.evaluation.methods import method_scores
 from idecode_core.evaluation.side_by_side import side_by_side
 from idecode_core.folder.detector import load_detector, scorer_hash
@@ -162,7 +163,7 @@ def test_guarantee_states_the_bound_and_counts_what_was_flagged(checkpoints):
     assert "flagged with probability at most 0.1" in told
     assert f"40/{K + 1}" in told
     stored = open_stored(checkpoints / "fashion-rotations")
-    p = stored.calibration.p_values(stored.id_set.score_vectors[:, :4].astype(np.float64))
+    p = judge(stored.calibration, stored.id_set.score_vectors, n=4).p_values
     assert f"**{(p < 0.1).sum()} of 300**" in told
     assert "It does not promise" in told
 
@@ -181,7 +182,7 @@ def test_p_values_of_the_guarantee_page_are_those_of_evaluate_where_scores_tie(t
     on_page = study_of(stored, K, 0.5, settings).p_values
     (evaluated, *_) = method_scores(stored.calibration, stored.id_set.score_vectors, 4)
     np.testing.assert_array_equal(on_page, -evaluated)
-    assert (on_page != shipped.calibration.p_values(stored.id_set.score_vectors[:, :4].astype(float))).any()
+    assert (on_page != judge(shipped.calibration, stored.id_set.score_vectors, n=4).p_values).any()
     monkeypatch.setenv("IDECODE_CHECKPOINTS", str(root))
     app = page("guarantee", n=4, epsilon=0.1)
     no_trouble(app)

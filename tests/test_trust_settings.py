@@ -9,6 +9,7 @@ from trust_pages import HOME, K, make_checkpoints, no_trouble, png
 from trust_pages import open_page as page
 
 from idecode_core.conformal import observed_band
+from idecode_core.conformal.judge import judge
 from idecode_core.evaluation.methods import evaluate
 from idecode_core.files.limits import ARCHIVE_BYTES, SCORES_BYTES
 from idecode_core.folder.scores import ScoreSet, write_scores
@@ -195,8 +196,7 @@ def test_the_table_has_intervals_and_fpr(checkpoints):
     stored = open_stored(checkpoints / "fashion-rotations")
     for i, ood_set in enumerate(stored.ood_sets):
         known, strange = (
-            stored.calibration.p_values(one.score_vectors[:, :3].astype(float))
-            for one in (stored.id_set, ood_set)
+            judge(stored.calibration, one.score_vectors, n=3).p_values for one in (stored.id_set, ood_set)
         )
         kept = np.sort(known)[
             int(np.floor(0.05 * known.size))

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from small import random_images, small_scorer
 
 from idecode_core.audio.masks_moved import mask_effects
-from idecode_core.evaluation.power import Caught, is_weak, ood_p_values, power, power_sentence
+from idecode_core.conformal.judge import judge
+from idecode_core.evaluation.power import Caught, is_weak, power, power_sentence
 from idecode_core.folder.stored import open_stored
 from idecode_core.image.occlusion import (
     Window,
@@ -166,10 +167,10 @@ def test_the_mask_that_moves_the_score_is_found() -> None:
 
 def test_power_is_the_share_of_the_stored_points_that_is_flagged() -> None:
     stored = open_stored(ROOT / "checkpoints" / "spoken-digits")
-    found = {one.label: one.share for one in power(ood_p_values(stored, 5), 0.1)}
+    found = {one.label: one.share for one in power(stored, 5, 0.1)}
     for ood in stored.ood_sets:
         flags = [
-            stored.calibration.p_values(ood.score_vectors[:, 20 * run : 20 * run + 5].astype(float)) < 0.1
+            judge(stored.calibration, ood.score_vectors[:, 20 * run : 20 * run + 5]).p_values < 0.1
             for run in range(ood.score_vectors.shape[1] // 20)
         ]
         assert found[ood.label] == pytest.approx(np.mean(flags))

@@ -99,8 +99,8 @@ class Calibration:
     """Score vectors (k, n_max) of the k calibration points, drawn with `seed`. The array is a copy and read-only.
 
     >>> calibration = Calibration([[0.1, 0.2], [0.3, 0.1], [0.5, 0.9]])
-    >>> calibration.p_values([[0.4, 0.5]])
-    array([0.5])
+    >>> calibration.scores(n=1)
+    array([0.1, 0.3, 0.5])
     """
 
     score_vectors: FloatArray  # (k, n_max)
@@ -137,20 +137,6 @@ class Calibration:
                 "Calibrate again with a larger n_max to use more draws."
             )
         return aggregate_scores(self.score_vectors[:, :n], aggregate)
-
-    def p_values(
-        self,
-        score_vectors: ArrayLike,
-        aggregate: str | Aggregate = "sum",
-        smoothed_generator: np.random.Generator | None = None,
-    ) -> FloatArray:
-        """Eq. 5 for score vectors (batch, n), n <= n_max; smoothed when a generator is given."""
-        test = checked_scores(score_vectors, "score_vectors", ndim=2)  # (batch, n)
-        calibration_scores = self.scores(test.shape[1], aggregate)  # (k,)
-        test_scores = aggregate_scores(test, aggregate)  # (batch,)
-        if smoothed_generator is not None:
-            return conformal.smoothed_p_values(calibration_scores, test_scores, generator=smoothed_generator)
-        return conformal.p_values(calibration_scores, test_scores)
 
     def threshold(self, n: int, epsilon: float, aggregate: str | Aggregate = "sum") -> float:
         """The score above which a point with n draws is flagged at epsilon; +inf when none can be."""

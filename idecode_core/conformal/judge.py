@@ -76,13 +76,14 @@ def judge(
     score_vectors: ArrayLike,
     *,
     n: int | None = None,
-    epsilon: float,
+    epsilon: float = 0.05,
     aggregate: str | Aggregate = "sum",
     smoothed_by: Sequence[np.random.Generator] | None = None,
     groups: tuple[ArrayLike, ArrayLike] | None = None,
     false_discovery_control: bool = False,
 ) -> Judgement:
-    """Verdicts from score vectors (batch, at least n), by their first n entries; by all of them when n is None.
+    """Verdicts from score vectors (batch, at least n), by their first n entries; by all of them when n is None. p-values do not
+    depend on epsilon.
 
     `smoothed_by` holds one generator per point, see `smoothing_generator`. `groups` are the calibration points' and
     the test points' groups: a point is then ranked within its own. With `false_discovery_control` the batch is judged
@@ -144,7 +145,8 @@ def p_by_n(calibration: Calibration, score_vector: ArrayLike, aggregate: str = "
     """The p-value with the first 1, 2, ..., n_max draws of one input: shape (n_max,)."""
     vector = checked_scores(score_vector, "score_vector")
     n_max = min(vector.size, calibration.n_max)
-    return np.array([calibration.p_values(vector[None, :n], aggregate)[0] for n in range(1, n_max + 1)])
+    judged = (judge(calibration, vector[None], n=n, aggregate=aggregate) for n in range(1, n_max + 1))
+    return np.array([found.p_values[0] for found in judged])
 
 
 def places(calibration: Calibration, base_scores: ArrayLike) -> FloatArray:

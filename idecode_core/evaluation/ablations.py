@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from idecode_core.conformal.calibration import Calibration
+from idecode_core.conformal import p_values, smoothed_p_values
+from idecode_core.conformal.calibration import Calibration, aggregate_scores
 from idecode_core.evaluation.metrics import auroc
 from idecode_core.files import write_npz
 from idecode_core.folder.manifest import check_if_listed
@@ -36,16 +37,17 @@ def write_ablation(folder: Path, base_ncm: str, vectors: dict[str, Vectors], sco
 
 
 def ablation_aurocs(stored: Stored, base_ncm: str) -> tuple[float, float, float]:
-    """AUROC at n = 1, 5, 20 of another base NCM against all OOD sets together, one run; p-values as for the
-    detector's own."""
+    """AUROC at n = 1, 5, 20 of another base NCM against all OOD sets together, one run."""
     check_if_listed(stored.settings, f"ablations/{base_ncm}.npz")
     sets = read_ablation(stored.folder, base_ncm, stored.settings.scorer_sha256)
     calibration, inside = Calibration(sets[CALIBRATION].astype(np.float64)), sets[stored.id_set.name]
     outside = np.concatenate([sets[ood_set.name] for ood_set in stored.ood_sets])
 
-    def p_values(vectors: Vectors, n: int) -> NDArray[np.float64]:
-        smoothed = np.random.default_rng(n) if base_ncm in TIES else None
-        return calibration.p_values(vectors[:, :n], smoothed_generator=smoothed)
+    def ranked(vectors: Vectors, n: int) -> NDArray[np.float64]:
+        scores = calibration.scores(n), aggregate_scores(vectors[:, :n])
+        if base_ncm in TIES:
+            return smoothed_p_values(*scores, generator=np.random.default_rng(n))
+        return p_values(*scores)
 
-    one, five, twenty = (auroc(-p_values(inside, n), -p_values(outside, n)) for n in (1, 5, 20))
+    one, five, twenty = (auroc(-ranked(inside, n), -ranked(outside, n)) for n in (1, 5, 20))
     return one, five, twenty

@@ -6,10 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from idecode_core.conformal import observed_band
-from idecode_core.evaluation.methods import Evaluation, evaluate_sets, flagged_share
-from idecode_core.evaluation.precision import Precision, precisions
-from idecode_core.evaluation.rates import RateInBand
+from idecode_core.evaluation.methods import Evaluation, evaluate_sets
+from idecode_core.evaluation.rates import RateInBand, rate_in_band
 from idecode_core.evaluation.rivals import Cost, StoredRival, open_rivals, read_costs
 from idecode_core.folder.stored import Stored, open_all
 
@@ -33,23 +31,13 @@ class Contender:
 
     @cached_property
     def evaluations(self) -> dict[str, Evaluation]:
-        """AUROC and TNR by OOD set."""
+        """By OOD set."""
         stored = self.stored
         found = evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, self.n)
         return dict(zip((one.name for one in stored.ood_sets), found, strict=True))
 
-    @cached_property
-    def precisions(self) -> dict[str, Precision]:
-        """The AUROC's interval and FPR at 95 % TPR by OOD set."""
-        stored = self.stored
-        found = precisions(stored.calibration, stored.id_set, stored.ood_sets, self.n)
-        return dict(zip((one.name for one in stored.ood_sets), found, strict=True))
-
     def false_detections(self, epsilon: float) -> RateInBand:
-        """The share of iD test points that is flagged, over all runs, beside the band of one run."""
-        calibration, id_set = self.stored.calibration, self.stored.id_set
-        rate = flagged_share(calibration, id_set.score_vectors, self.n, epsilon)
-        return RateInBand(epsilon, rate, *observed_band(calibration.k, epsilon, len(id_set)))
+        return rate_in_band(self.stored.calibration, self.stored.id_set.score_vectors, self.n, epsilon)
 
 
 def learned_from_labels(scorer: Mapping[str, Any]) -> bool:

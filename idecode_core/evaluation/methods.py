@@ -13,12 +13,11 @@ from idecode_core.conformal import FloatArray
 from idecode_core.conformal.calibration import Aggregate, Calibration, aggregate_scores
 from idecode_core.conformal.judge import Judgement, judge
 from idecode_core.errors import SettingError
-from idecode_core.evaluation.metrics import auroc, tnr_at_tpr
+from idecode_core.evaluation.metrics import auroc, auroc_interval, fpr_at_tpr, tnr_at_tpr
 from idecode_core.folder.scores import DRAWS_PER_RUN, ScoreSet
 
 METHODS = ("base score", "ICAD", "iDECODe")
 """base score: one draw, its raw score. ICAD: one draw, its p-value. iDECODe: n draws, the p-value of F(V)."""
-TPR = 0.9
 
 
 def runs(score_vectors: NDArray[np.floating], n: int) -> list[FloatArray]:
@@ -51,14 +50,18 @@ class Evaluation:
 
     auroc: Metric
     tnr: Metric  # at 90 % TPR
+    fpr: Metric  # at 95 % TPR
+    interval: tuple[float, float]
+    """Of the AUROC, at 95 %. The spread from run to run is about draws; this is about test points."""
 
 
 def compare(known: Sequence[FloatArray], strange: Sequence[FloatArray]) -> Evaluation:
-    """AUROC and TNR from one score per point, larger = stranger: a list of runs for iD points, and one for OOD points."""
+    """From one score per point, larger = stranger: a list of runs for iD points, and one for OOD points."""
     pairs = list(zip(known, strange, strict=False))  # a user's own sets may have fewer runs than others
-    return Evaluation(
-        Metric.of([auroc(*pair) for pair in pairs]), Metric.of([tnr_at_tpr(*pair, TPR) for pair in pairs])
+    area, tnr, fpr = (
+        Metric.of([metric(*pair) for pair in pairs]) for metric in (auroc, tnr_at_tpr, fpr_at_tpr)
     )
+    return Evaluation(area, tnr, fpr, auroc_interval(known, strange))
 
 
 def draws(method: str, n: int) -> int:
@@ -85,7 +88,10 @@ def method_scores(
         return [aggregate_scores(run, aggregate) for run in own_runs]
     if method == "base score":
         return [aggregate_scores(run, "sum") for run in own_runs]
-    return [-calibration.p_values(run, aggregate) for run in own_runs]
+    p = judge(
+        calibration, np.concatenate(own_runs), aggregate=aggregate
+    ).p_values  # all runs are ranked at once
+    return np.split(-p, len(own_runs))
 
 
 def evaluate_sets(
@@ -135,7 +141,8 @@ def flagged_share(
     aggregate: str | Aggregate = "sum",
 ) -> float:
     """The share of points with P < epsilon, over all runs: false detections of an iD set, detections of an OOD set."""
-    return share_of(judge_runs(calibration, score_vectors, n, epsilon, aggregate))
+    together = np.concatenate(runs(score_vectors, n))
+    return float(judge(calibration, together, epsilon=epsilon, aggregate=aggregate).is_ood.mean())
 
 
 def share_of(judged: Sequence[Judgement]) -> float:

@@ -6,23 +6,12 @@ The guarantee bounds false alarms and says nothing about what is caught; this do
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from idecode_core.conformal import FloatArray
 from idecode_core.conformal.calibration import Aggregate
-from idecode_core.evaluation.methods import runs
+from idecode_core.evaluation.methods import flagged_share
 from idecode_core.folder.stored import Stored
 
 WEAK = 0.5
 """A detector that catches less than this share of its OOD sets, on average, is called weak."""
-
-
-@dataclass(frozen=True, eq=False)
-class SetPValues:
-    """The p-values of one stored OOD set, over all its runs of draws; they do not depend on epsilon."""
-
-    label: str
-    p_values: FloatArray  # (runs * N,)
 
 
 @dataclass(frozen=True)
@@ -33,27 +22,13 @@ class Caught:
     share: float
 
 
-def ood_p_values(stored: Stored, n: int, aggregate: str | Aggregate = "sum") -> tuple[SetPValues, ...]:
-    """P of Eq. 5 for every point of every stored OOD set."""
+def power(stored: Stored, n: int, epsilon: float, aggregate: str | Aggregate = "sum") -> tuple[Caught, ...]:
+    """What is caught of each stored OOD set at epsilon, over all its runs of draws; the least first."""
     n = min(n, min((ood.score_vectors.shape[1] for ood in stored.ood_sets), default=n))
-    return tuple(
-        SetPValues(
-            ood.label,
-            np.concatenate(
-                [stored.calibration.p_values(run, aggregate) for run in runs(ood.score_vectors, n)]
-            ),
-        )
+    caught = [
+        Caught(ood.label, flagged_share(stored.calibration, ood.score_vectors, n, epsilon, aggregate))
         for ood in stored.ood_sets
-    )
-
-
-def power(sets: Sequence[SetPValues], epsilon: float) -> tuple[Caught, ...]:
-    """What is caught of each set at epsilon, the least first.
-
-    >>> power([SetPValues("b", np.array([0.01, 0.2])), SetPValues("a", np.array([0.5, 0.9]))], 0.05)
-    (Caught(label='a', share=0.0), Caught(label='b', share=0.5))
-    """
-    caught = [Caught(one.label, float(np.mean(one.p_values < epsilon))) for one in sets]
+    ]
     return tuple(sorted(caught, key=lambda one: (one.share, one.label)))
 
 

@@ -3,9 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from idecode_core.conformal import FloatArray, observed_band
-from idecode_core.evaluation.methods import runs
-from idecode_core.evaluation.metrics import false_detection_rate
+from idecode_core.conformal.calibration import Calibration
+from idecode_core.evaluation.methods import flagged_share, method_scores
+from idecode_core.folder.scores import DRAWS_PER_RUN
 from idecode_core.folder.stored import Stored
 
 
@@ -33,17 +37,18 @@ class RateInBand:
 
 def id_p_values(stored: Stored, n: int) -> FloatArray:
     """p-values of the iD test points, from the first run of n draws."""
-    return stored.calibration.p_values(runs(stored.id_set.score_vectors, n)[0])
+    return -method_scores(stored.calibration, stored.id_set.score_vectors, n)[0]
 
 
 def rates_in_bands(stored: Stored, n: int, epsilons: Sequence[float]) -> list[RateInBand]:
-    """A detector's false detection rate at each epsilon."""
-    p = id_p_values(stored, n)
-    return [
-        RateInBand(
-            epsilon,
-            false_detection_rate(p, epsilon),
-            *observed_band(stored.calibration.k, epsilon, len(stored.id_set)),
-        )
-        for epsilon in epsilons
-    ]
+    """A detector's false detection rate at each epsilon, from the first run of n draws."""
+    first = stored.id_set.score_vectors[:, :DRAWS_PER_RUN]
+    return [rate_in_band(stored.calibration, first, n, epsilon) for epsilon in epsilons]
+
+
+def rate_in_band(
+    calibration: Calibration, id_vectors: NDArray[np.floating], n: int, epsilon: float
+) -> RateInBand:
+    """The share of iD test points that is flagged, over all runs of n draws, beside the band of one run."""
+    rate = flagged_share(calibration, id_vectors, n, epsilon)
+    return RateInBand(epsilon, rate, *observed_band(calibration.k, epsilon, len(id_vectors)))

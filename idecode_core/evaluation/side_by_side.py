@@ -7,34 +7,27 @@ import numpy as np
 
 from idecode_core.conformal import FloatArray
 from idecode_core.conformal.calibration import Calibration
-from idecode_core.evaluation.methods import METHODS, Evaluation, Metric, draws, evaluate_sets
+from idecode_core.evaluation.methods import METHODS, Evaluation, draws, evaluate_sets
 from idecode_core.evaluation.metrics import roc
 from idecode_core.evaluation.paper import Reported, reported
-from idecode_core.evaluation.precision import Precision, precisions
 from idecode_core.folder.scores import ScoreSet
 
 
-@dataclass(frozen=True)
-class Row:
-    """One method on one OOD set; rates are 0 to 1, the paper's numbers are in percent, as printed."""
+@dataclass(frozen=True, kw_only=True)
+class Row(Evaluation):
+    """One method on one OOD set; the paper's numbers are in percent, as printed."""
 
     ood_set: str
     label: str
     method: str
     n: int
-    auroc: Metric
-    tnr: Metric  # at 90% TPR
     paper_auroc: Reported | None
     paper_tnr: Reported | None
-    interval: tuple[float, float]
-    """95% confidence interval of the AUROC, from the number of test points."""
-    fpr: Metric  # at 95% TPR
 
 
 def table_rows(
     ood_sets: Sequence[ScoreSet],
     evaluations: Mapping[str, Sequence[Evaluation]],
-    precise: Mapping[str, Sequence[Precision]],
     n: int,
     dataset: str = "",
     transforms: str = "",
@@ -53,16 +46,13 @@ def table_rows(
             )
             rows.append(
                 Row(
-                    ood_set.name,
-                    ood_set.label,
-                    method,
-                    used,
-                    found[i].auroc,
-                    found[i].tnr,
-                    auroc_there,
-                    tnr_there,
-                    precise[method][i].interval,
-                    precise[method][i].fpr,
+                    **vars(found[i]),
+                    ood_set=ood_set.name,
+                    label=ood_set.label,
+                    method=method,
+                    n=used,
+                    paper_auroc=auroc_there,
+                    paper_tnr=tnr_there,
                 )
             )
     return rows
@@ -81,8 +71,7 @@ def side_by_side(
     evaluations = {
         method: evaluate_sets(calibration, id_set, ood_sets, n, aggregate, method) for method in METHODS
     }
-    precise = {method: precisions(calibration, id_set, ood_sets, n, aggregate, method) for method in METHODS}
-    return table_rows(ood_sets, evaluations, precise, n, dataset, transforms)
+    return table_rows(ood_sets, evaluations, n, dataset, transforms)
 
 
 @dataclass(frozen=True)

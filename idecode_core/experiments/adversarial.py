@@ -9,8 +9,7 @@ import numpy as np
 from idecode_core.attacks.kinds import ATTACKS
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError
-from idecode_core.evaluation.methods import Metric, compare, flagged_share, method_scores
-from idecode_core.evaluation.metrics import auroc_interval
+from idecode_core.evaluation.methods import Evaluation, compare, flagged_share, method_scores
 from idecode_core.evaluation.paper import reported_adversarial
 from idecode_core.experiments.attack_scores import (
     CALIBRATION,
@@ -43,9 +42,7 @@ class Row:
 
     title: str
     rival: bool
-    aurocs: dict[str, Metric]
-    intervals: dict[str, tuple[float, float]]
-    """Of the AUROC at 95 %, for the number of pictures."""
+    evaluations: dict[str, Evaluation]
     flagged: dict[str, float]
     """By the name of the set, the clean pictures among them: the share with P < EPSILON."""
     printed: str
@@ -58,12 +55,13 @@ def compared(
     """AUROC of clean pictures against each attack, and what is flagged."""
     known = method_scores(calibration, sets[CLEAN], n, method)
     attacked = {attack_of(name): found for name, found in sets.items() if attack_of(name) in ATTACKS}
-    strange = {name: method_scores(calibration, found, n, method) for name, found in attacked.items()}
     return Row(
         title,
         method == "base score",
-        {name: compare(known, runs).auroc for name, runs in strange.items()},
-        {name: auroc_interval(known, runs) for name, runs in strange.items()},
+        {
+            name: compare(known, method_scores(calibration, found, n, method))
+            for name, found in attacked.items()
+        },
         {
             name: flagged_share(calibration, found, n, EPSILON)
             for name, found in {CLEAN: sets[CLEAN], **attacked}.items()
@@ -118,14 +116,17 @@ def own_rows(root: Path, victim: VictimRecord, found: Sequence[Stored]) -> list[
 
 def attacks_of(rows: Sequence[Row]) -> list[str]:
     """The attacks that a row has, in the order of ATTACKS."""
-    return [name for name in ATTACKS if any(name in row.aurocs for row in rows)]
+    return [name for name in ATTACKS if any(name in row.evaluations for row in rows)]
 
 
 def auroc_table(victim: VictimRecord, rows: Sequence[Row]) -> str:
     def cell(row: Row, attack: str) -> str:
-        if attack not in row.aurocs:
+        if attack not in row.evaluations:
             return "–"
-        metric, theirs = row.aurocs[attack], reported_adversarial(row.printed, victim.paper_network, attack)
+        metric, theirs = (
+            row.evaluations[attack].auroc,
+            reported_adversarial(row.printed, victim.paper_network, attack),
+        )
         ours = percent(metric) if len(metric.values) > 1 else f"{100 * metric.mean:.1f}"
         return ours + (f" ({theirs:.1f})" if theirs is not None else "")
 
@@ -162,16 +163,19 @@ def ahead(victim: VictimRecord, rows: Sequence[Row]) -> tuple[list[str], list[st
     """The attacks on a victim for which a rival has the best AUROC, and those for which a detector of ours has it."""
     sides: tuple[list[str], list[str]] = ([], [])
     for attack in attacks_of([row for row in rows if row.rival]):
-        having = [row for row in rows if attack in row.aurocs]
+        having = [row for row in rows if attack in row.evaluations]
         first, second = (
-            max((row for row in having if row.rival is rival), key=lambda row: row.aurocs[attack].mean)
+            max(
+                (row for row in having if row.rival is rival),
+                key=lambda row: row.evaluations[attack].auroc.mean,
+            )
             for rival in (True, False)
         )
-        rival_wins = first.aurocs[attack].mean > second.aurocs[attack].mean
+        rival_wins = first.evaluations[attack].auroc.mean > second.evaluations[attack].auroc.mean
         best, other = (first, second) if rival_wins else (second, first)
         sides[not rival_wins].append(
-            f"{ATTACKS[attack].title} on {victim.name} ({best.title} {100 * best.aurocs[attack].mean:.1f}, "
-            f"{other.title} {100 * other.aurocs[attack].mean:.1f})"
+            f"{ATTACKS[attack].title} on {victim.name} ({best.title} {100 * best.evaluations[attack].auroc.mean:.1f}, "
+            f"{other.title} {100 * other.evaluations[attack].auroc.mean:.1f})"
         )
     return sides
 
@@ -220,7 +224,8 @@ def adversarial(root: Path | str = "checkpoints") -> Section:
 
 def widest(rows: Sequence[Row]) -> float:
     """Half the widest 95 % interval of an AUROC, in percent."""
-    return max(50 * (high - low) for row in rows for low, high in row.intervals.values())
+    ends = (one.interval for row in rows for one in row.evaluations.values())
+    return max(50 * (high - low) for low, high in ends)
 
 
 def positives(victim: VictimRecord) -> str:

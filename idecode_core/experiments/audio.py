@@ -10,9 +10,8 @@ import numpy as np
 
 from idecode_core.audio.sets import ESC50_CATEGORIES
 from idecode_core.evaluation.ablations import ABLATIONS, ablation_aurocs
-from idecode_core.evaluation.methods import Metric
+from idecode_core.evaluation.methods import Metric, evaluate
 from idecode_core.evaluation.paper import AUDIO
-from idecode_core.evaluation.precision import precisions
 from idecode_core.evaluation.rates import rates_in_bands
 from idecode_core.evaluation.softmax import BesideSoftmax, beside_softmax, pooled
 from idecode_core.experiments.results import Section
@@ -76,7 +75,7 @@ def audio_table(checkpoints: Path | str = "checkpoints") -> str:
     rows = [beside_softmax(stored) for stored in found]
     lines = []
     for stored, row in zip(found, rows, strict=True):
-        [sure] = precisions(stored.calibration, stored.id_set, [pooled(stored.ood_sets)], DRAWS_PER_RUN)
+        sure = evaluate(stored.calibration, stored.id_set, pooled(stored.ood_sets), DRAWS_PER_RUN)
         lines.append(
             [stored.name.removeprefix("esc50-"), *map(percent, row.metrics), interval(sure), fpr(sure)]
         )

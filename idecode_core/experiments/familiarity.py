@@ -7,23 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from idecode_core.evaluation.methods import Metric, compare, method_scores
+from idecode_core.evaluation.methods import evaluate
 from idecode_core.evaluation.paper import reported
-from idecode_core.evaluation.precision import precisions
 from idecode_core.evaluation.score_sets import PLAIN
 from idecode_core.experiments.results import Section
 from idecode_core.experiments.tables import N, paper_number, seeds
-from idecode_core.folder.scores import ScoreSet, id_and_ood, read_scores
+from idecode_core.folder.scores import id_and_ood, read_scores
 from idecode_core.folder.stored import open_stored
 from idecode_core.report.tables import fpr, interval, percent, table
 
 DETECTOR = "cifar10-rotations"
-
-
-def separation(id_set: ScoreSet, ood_set: ScoreSet, n: int) -> Metric:
-    """AUROC of F(V), the sum of n scores, over the runs."""
-    known, strange = (method_scores(None, one.score_vectors, n) for one in (id_set, ood_set))
-    return compare(known, strange).auroc
 
 
 def familiarity(root: Path | str = "checkpoints") -> Section:
@@ -33,22 +26,20 @@ def familiarity(root: Path | str = "checkpoints") -> Section:
     by_name = {ood_set.name: ood_set for ood_set in plain_ood}
     rows, gains = [], []
     for ood_set in stored.ood_sets:
-        without = separation(plain_id, by_name[ood_set.name], N)
-        together = separation(stored.id_set, ood_set, N)
+        without = evaluate(None, plain_id, by_name[ood_set.name], N)  # of F(V), the sum of n scores
+        together = evaluate(None, stored.id_set, ood_set, N)
         theirs = reported(stored.settings.dataset, stored.transforms, ood_set.name, "iDECODe", N, "auroc")
-        [sure_without] = precisions(None, plain_id, [by_name[ood_set.name]], N)
-        [sure] = precisions(None, stored.id_set, [ood_set], N)
         rows.append(
             [
                 ood_set.label,
-                f"{percent(without)} {interval(sure_without)}",
-                f"{percent(together)} {interval(sure)}",
+                f"{percent(without.auroc)} {interval(without)}",
+                f"{percent(together.auroc)} {interval(together)}",
                 paper_number(theirs),
-                fpr(sure_without),
-                fpr(sure),
+                fpr(without),
+                fpr(together),
             ]
         )
-        gains.append((ood_set.label, 100 * (together.mean - without.mean)))
+        gains.append((ood_set.label, 100 * (together.auroc.mean - without.auroc.mean)))
     grid = table(
         [
             f"OOD set, AUROC at n={N}",

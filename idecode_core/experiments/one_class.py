@@ -11,15 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from idecode_core.conformal import observed_band
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError
 from idecode_core.evaluation.methods import Metric
-from idecode_core.evaluation.metrics import auroc, false_detection_rate
+from idecode_core.evaluation.metrics import auroc
 from idecode_core.evaluation.one_class_rivals import FOLDER, PARTS, score_path
 from idecode_core.evaluation.one_class_rivals import TITLES as RIVALS
 from idecode_core.evaluation.paper_one_class import reported_one_class
-from idecode_core.evaluation.rates import RateInBand
+from idecode_core.evaluation.rates import RateInBand, rate_in_band
 from idecode_core.experiments.results import Section
 from idecode_core.files.read import read_arrays
 from idecode_core.report.tables import percent, table
@@ -61,9 +60,7 @@ def over_runs(scores: Scores, n: int) -> Metric:
 
 def rate(scores: Scores, n: int) -> RateInBand:
     """The share of the class's own test points that is flagged at EPSILON, first run, beside its band."""
-    calibration, known = Calibration(scores["calibration"][:, :n], seed=0), scores["known"][:, :n]
-    flagged = false_detection_rate(calibration.p_values(known), EPSILON)
-    return RateInBand(EPSILON, flagged, *observed_band(calibration.k, EPSILON, len(known)))
+    return rate_in_band(Calibration(scores["calibration"]), scores["known"][:, :n], n, EPSILON)
 
 
 def mixed(each: Vectors) -> Vectors:

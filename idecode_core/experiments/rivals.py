@@ -24,7 +24,7 @@ def auroc(contender: Contender, name: str) -> float:
 
 
 def with_interval(contender: Contender, name: str) -> str:
-    return f"{auroc(contender, name):.1f} {interval(contender.precisions[name])}"
+    return f"{auroc(contender, name):.1f} {interval(contender.evaluations[name])}"
 
 
 def grid(
@@ -163,7 +163,7 @@ def both(value: Value) -> tuple[Callable[[Contender, str], str], Value]:
 
 
 def fpr(contender: Contender, name: str) -> float:
-    return 100 * contender.precisions[name].fpr.mean
+    return 100 * contender.evaluations[name].fpr.mean
 
 
 def tnr(contender: Contender, name: str) -> float:

@@ -3,14 +3,12 @@
 from pathlib import Path
 
 from idecode_core.evaluation.methods import compare, evaluate
-from idecode_core.evaluation.metrics import auroc_interval, fpr_at_tpr
 from idecode_core.evaluation.paper import COMPARABLE, SBP
-from idecode_core.evaluation.precision import precisions
 from idecode_core.experiments.results import Section
 from idecode_core.experiments.tables import seeds
 from idecode_core.folder.scores import ScoreSet
 from idecode_core.folder.stored import Stored, open_all, open_stored
-from idecode_core.report.tables import beside_the_paper, fpr, percent, table
+from idecode_core.report.tables import beside_the_paper, fpr, interval, percent, table
 
 CLASSIFIER = "cifar10-invariance"
 
@@ -25,7 +23,6 @@ def sbp(root: Path | str = "checkpoints") -> Section:
     for ood_set in classifier.ood_sets:
         strange = classifier.softmax_scores(ood_set.name)
         found_sbp = compare([known], [strange])
-        low, high = auroc_interval([known], [strange])
         baseline = found_sbp.tnr.mean, found_sbp.auroc.mean
         theirs = SBP.get(COMPARABLE.get(ood_set.name.removesuffix("-test"), ""))
         same = [_set_named(stored, ood_set.name) for stored in found]
@@ -37,14 +34,9 @@ def sbp(root: Path | str = "checkpoints") -> Section:
         for column, lines in enumerate((tnrs, aurocs)):
             cells = [percent((one.tnr, one.auroc)[column]) if one else "–" for one in ours]
             paper = f"{theirs[column]:.1f}" if theirs else "–"
-            sure = f" [{100 * low:.1f}, {100 * high:.1f}]" if column else ""
+            sure = f" {interval(found_sbp)}" if column else ""
             lines.append([ood_set.label, f"{100 * baseline[column]:.1f}{sure}", paper, *cells])
-        passed = [
-            fpr(precisions(stored.calibration, stored.id_set, [other], n)[0]) if other else "–"
-            for stored, other in zip(found, same, strict=True)
-            for n in (5, 20)
-        ]
-        fprs.append([ood_set.label, f"{100 * fpr_at_tpr(known, strange):.1f}", *passed])
+        fprs.append([ood_set.label, fpr(found_sbp), *(fpr(one) if one else "–" for one in ours)])
         if theirs:
             pairs.append((ood_set.label, 100 * baseline[1], theirs[1]))
         if baseline[1] > max(one.auroc.mean for one in ours if one):

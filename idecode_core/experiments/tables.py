@@ -5,7 +5,6 @@ from pathlib import Path
 
 from idecode_core.evaluation.methods import evaluate
 from idecode_core.evaluation.paper import COMPARABLE, Reported, reported
-from idecode_core.evaluation.precision import Precision, precisions
 from idecode_core.evaluation.side_by_side import Row, side_by_side
 from idecode_core.experiments.results import Section
 from idecode_core.folder.scores import ScoreSet
@@ -57,23 +56,22 @@ def method_table(rows: Sequence[Row]) -> str:
             cells.setdefault(row.label, []).append(percent(ours) + beside)
     for row in rows:
         if row.method == "iDECODe":
-            precise = Precision(row.interval, row.fpr)
-            cells[row.label] += [interval(precise), fpr(precise)]
+            cells[row.label] += [interval(row), fpr(row)]
     titles = ["OOD set", *METHOD_TITLES, *SURE_TITLES]
     return table(titles, [[label, *values] for label, values in cells.items()])
 
 
-def precision_table(found: Sequence[Stored], n: int = N) -> str:
+def precision_table(found: Sequence[Stored]) -> str:
     """Per detector the AUROC's interval, then FPR at 95 % TPR, on every OOD set that all have."""
     rows = []
     for label, sets in shared_sets(found):
         cells = [label]
         for stored, ood_set in zip(found, sets, strict=True):
-            [precise] = precisions(stored.calibration, stored.id_set, [ood_set], n)
-            cells.append(f"{interval(precise)}, {fpr(precise)}")
+            evaluation = evaluate(stored.calibration, stored.id_set, ood_set, N)
+            cells.append(f"{interval(evaluation)}, {fpr(evaluation)}")
         rows.append(cells)
     names = [stored.name.removeprefix("cifar10-") for stored in found]
-    return table([f"OOD set at n={n}: AUROC's 95 % interval, FPR95", *names], rows)
+    return table([f"OOD set at n={N}: AUROC's 95 % interval, FPR95", *names], rows)
 
 
 def table1(root: Path | str = "checkpoints") -> Section:

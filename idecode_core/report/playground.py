@@ -62,7 +62,7 @@ def playground_export(
     line = np.linspace(
         min(0.0, float(calibration_set.min())), max(10.0, float(calibration_set.max())), 1001
     ).round(4)
-    p_line = calibration.p_values(strangeness(ncm, proper_training_set, line)[:, None])
+    p_line = judge(calibration, strangeness(ncm, proper_training_set, line)[:, None]).p_values
     report = Report(
         f"A newcomer at {x:g}, among {k} points on a line",
         (sentence, "Any score keeps the promise on false alarms. A good one also finds strangers."),

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from idecode_core.evaluation.methods import Metric
-from idecode_core.evaluation.precision import Precision
+from idecode_core.evaluation.methods import Evaluation, Metric
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -23,15 +22,15 @@ def percent(metric: Metric) -> str:
     return f"{100 * metric.mean:.1f} ± {100 * metric.spread:.1f}"
 
 
-def interval(precision: Precision) -> str:
+def interval(evaluation: Evaluation) -> str:
     """ "[95.1, 96.3]", of the AUROC."""
-    low, high = precision.interval
+    low, high = evaluation.interval
     return f"[{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def fpr(precision: Precision) -> str:
+def fpr(evaluation: Evaluation) -> str:
     """At 95 % TPR."""
-    return f"{100 * precision.fpr.mean:.1f}"
+    return f"{100 * evaluation.fpr.mean:.1f}"
 
 
 def beside_the_paper(pairs: Sequence[tuple[str, float, float]], what: str) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from idecode_core import conformal
 from idecode_core.conformal import FloatArray
 from idecode_core.conformal.calibration import Calibration
+from idecode_core.conformal.judge import judge
 
 HOUR = 30.0
 """What M can tell apart: twelve hours of 30 degrees."""
@@ -111,16 +112,16 @@ def algorithm_1(friends: Friends, lean: float, n: int, *, generator: np.random.G
     calibration = friends.calibration
     g = draw_turns(1, calibration.n_max, generator=generator)[:, :n]  # (1, n)
     v = base_scores([lean], g)  # (1, n)
-    calibration_scores = calibration.scores(n, total)  # (k,)
+    verdict = judge(calibration, v, aggregate=total)[0]
     return Working(
         g=g[0],
         gx=directions([lean], g)[0],
         readings=read_hour(directions([lean], g)[0]),
         score_vector=v[0],
-        score=float(total(v)[0]),
-        calibration_scores=calibration_scores,
-        rank=int(conformal.ranks(calibration_scores, total(v))[0]),
-        p_value=float(calibration.p_values(v, total)[0]),
+        score=verdict.score,
+        calibration_scores=calibration.scores(n, total),  # (k,)
+        rank=verdict.rank,
+        p_value=verdict.p_value,
     )
 
 
@@ -129,7 +130,8 @@ def redrawn_p_values(
 ) -> FloatArray:
     """The p-value of one arrow under `repeats` fresh draws of n turns: how much luck is left in it. (repeats,)."""
     turns = draw_turns(repeats, n, generator=generator)
-    return friends.calibration.p_values(base_scores(np.full(repeats, lean), turns), total)
+    vectors = base_scores(np.full(repeats, lean), turns)
+    return judge(friends.calibration, vectors, aggregate=total).p_values
 
 
 def shuffled_p_values(k: int, repeats: int, *, generator: np.random.Generator) -> FloatArray:

@@ -1,13 +1,23 @@
 """The Calibrate page's fragment: new files against the shipped calibration, what is lost, and the new detector to use."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from idecode_core.conformal import smallest_epsilon
+from idecode_core.conformal.calibration import Calibration
+from idecode_core.conformal.judge import judge
+from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
+from idecode_core.guarantees.observed import counted_rate
+from idecode_core.guarantees.same_source import SourceComparison, compare
+from idecode_core.plots.histograms import Group, score_histograms
+from idecode_core.plots.style import CALIBRATION, ID
+from idecode_core.report.calibrations import calibration_notebook, calibration_report
+from idecode_core.report.content import Value
 from ui.calibrate.lost import lost_by, show_lost
 from ui.calibrate.use import offer
 from ui.frame.export import download_row
@@ -15,28 +25,18 @@ from ui.frame.look import show
 from ui.frame.samples import Sample
 from ui.frame.settings import Settings, current, panel
 
-if TYPE_CHECKING:
-    from idecode_core.conformal.calibration import Calibration
-    from idecode_core.detector import Detector
-    from idecode_core.guarantees.same_source import SourceComparison
-    from idecode_core.report.content import Value
-
-LIVE = dict.fromkeys(("n", "epsilon", "aggregate"), ("calibration",))
-"""Which panel a setting reruns, see `ui.frame.settings.sidebar`."""
 FEW = 100  # below this many files a caption says what that costs
 
 
 @panel("calibration")
 def result(
     config: FolderSettings,
-    detector: "Detector",
+    detector: Detector,
     samples: Sequence[Sample],
     vectors: NDArray[np.float64],
     seed: int,
 ) -> None:
     """Are the new files exchangeable with the shipped calibration? What is lost? Then: the detector to use."""
-    from idecode_core.conformal.calibration import Calibration
-    from idecode_core.guarantees.same_source import compare
 
     settings = current()
     n = min(settings.n, detector.calibration.n_max)
@@ -56,14 +56,12 @@ def result(
         name = offer(config, detector, own, comparison, n, lost)
     values = (str(config.folder), detector.calibration, own, comparison, n, settings.aggregate)
     files = ([sample.name for sample in samples], mine.tolist())
-    p_values = detector.calibration.p_values(vectors[:, :n], settings.aggregate).tolist()
+    p_values = judge(detector.calibration, vectors, n=n, aggregate=settings.aggregate).p_values.tolist()
     about: dict[str, Value] = {
         "detector": config.name, "new name": name, "k": own.k, "n": n, "n_max": own.n_max,
         "aggregate": settings.aggregate, "seed": seed, "ks_p_value": comparison.ks_p_value,
         "rank_p_value": comparison.rank_p_value, "stranger": comparison.stranger,
     }  # fmt: skip
-    from idecode_core.report.calibrations import calibration_notebook, calibration_report
-
     download_row(
         "calibration",
         report=lambda: calibration_report(
@@ -74,10 +72,7 @@ def result(
     )
 
 
-def overlay(own: "Calibration", detector: "Detector", n: int, settings: Settings) -> tuple[Any, str]:
-    from idecode_core.plots.histograms import Group, score_histograms
-    from idecode_core.plots.style import CALIBRATION, ID
-
+def overlay(own: Calibration, detector: Detector, n: int, settings: Settings) -> tuple[Any, str]:
     groups = [
         Group("shipped calibration", detector.calibration.scores(n, settings.aggregate), CALIBRATION),
         Group("your files", own.scores(n, settings.aggregate), ID),
@@ -97,21 +92,19 @@ def overlay(own: "Calibration", detector: "Detector", n: int, settings: Settings
 
 
 def reading(
-    comparison: "SourceComparison",
-    own: "Calibration",
-    detector: "Detector",
+    comparison: SourceComparison,
+    own: Calibration,
+    detector: Detector,
     vectors: NDArray[np.float64],
     settings: Settings,
 ) -> None:
     """The comparison in words."""
-    from idecode_core.conformal import smallest_epsilon
-    from idecode_core.guarantees.observed import observed_rate
-
     colour, icon = ("orange", "difference") if comparison.differs() else ("blue", "check_circle")
     first, _, rest = comparison.reading().partition(". ")
     st.markdown(f"### :{colour}[:material/{icon}: {first}]")
     st.markdown(rest)
-    seen = observed_rate(detector.calibration.p_values(vectors, settings.aggregate), settings.epsilon)
+    judged = judge(detector.calibration, vectors, epsilon=settings.epsilon, aggregate=settings.aggregate)
+    seen = counted_rate(int(judged.is_ood.sum()), len(judged), settings.epsilon)
     st.markdown(
         f"The shipped calibration would flag **{seen.flagged:,} of your {seen.total:,}** files at epsilon = {settings.epsilon:g} "
         f"({seen.rate:.1%}; for files that belong expect about {settings.epsilon:.1%})."

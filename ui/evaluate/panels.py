@@ -1,24 +1,25 @@
 """The results of the Evaluate page: a fragment that slices stored scores; it never runs the model."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
+from idecode_core.evaluation.cautions import cautions, columns_used, counting_columns
+from idecode_core.evaluation.methods import METHODS, Metric, draws
+from idecode_core.evaluation.operating import OperatingPoint
+from idecode_core.evaluation.side_by_side import Row, table_rows
+from idecode_core.guarantees.observed import counted_rate
+from idecode_core.guarantees.statement import Guarantee
+from idecode_core.report.evaluations import Evaluated, evaluation_notebook, evaluation_report
 from ui.evaluate.detectors import detectors_view
-from ui.evaluate.source import Source, evaluations, point_of, precise
+from ui.evaluate.source import Source, evaluations, point_of
 from ui.evaluate.views import VIEWS, Shown
+from ui.frame.choices import one_of
 from ui.frame.export import download_row
-from ui.frame.links import asked, carry_over, differs, keep, notice, request
+from ui.frame.links import asked, carry_over, keep, say_unmet
 from ui.frame.messages import escape
 from ui.frame.settings import current, panel
 
-if TYPE_CHECKING:
-    from idecode_core.evaluation.methods import Metric
-    from idecode_core.evaluation.operating import OperatingPoint
-    from idecode_core.evaluation.side_by_side import Row
-
-LIVE = dict.fromkeys(("n", "epsilon", "aggregate"), ("evaluation",))
-"""Which panel a setting reruns, see `ui.frame.settings.sidebar`."""
 KEYS = ("ev_view", "ev_set", "ev_metric", "ev_detectors")
 NAMES = {"ev_view": "the view", "ev_set": "the OOD set"}
 DETECTORS = "Detectors"
@@ -37,10 +38,8 @@ def evaluation(source: Source) -> None:
     views = (*VIEWS, DETECTORS) if source.shared else tuple(VIEWS)
     if st.session_state.get("ev_view", views[0]) not in views:
         st.session_state["ev_view"] = views[0]
-    view = left.segmented_control(
-        "Look at", views, default=views[0], required=True, key="ev_view", bind="query-params",
-        label_visibility="collapsed", width="stretch",
-    )  # fmt: skip
+    with left:
+        view = one_of("Look at", views, "ev_view", width="stretch")
     labels = [score_set.label for score_set in source.ood_sets]
     if st.session_state.get("ev_set", labels[0]) not in labels:  # of another detector
         st.session_state["ev_set"] = labels[0]
@@ -49,12 +48,8 @@ def evaluation(source: Source) -> None:
         disabled=len(labels) == 1, help="The set in full colour, and the one the sentence is about.",
     )  # fmt: skip
     with notices:
-        unmet = [
-            request(NAMES[key], text, "which is not offered here", st.session_state[key])
-            for key, text in wanted.items()
-            if differs(text, st.session_state[key])
-        ]
-        notice("evaluate", unmet, (view, selected))
+        shown_now = {"ev_view": view, "ev_set": selected}
+        say_unmet("evaluate", wanted, shown_now, dict.fromkeys(NAMES, "which is not offered here"), NAMES)
     if n < settings.n:
         st.caption(f"These scores have {source.n_max} draws per point, so n = {n}.")
     rows = all_rows(source, n, settings.aggregate)
@@ -76,13 +71,9 @@ def evaluation(source: Source) -> None:
     keep(key for key in KEYS if key in st.session_state)
 
 
-def all_rows(source: Source, n: int, aggregate: str) -> "list[Row]":
-    from idecode_core.evaluation.methods import METHODS
-    from idecode_core.evaluation.side_by_side import table_rows
-
-    found = {method: evaluations(source, method, n, aggregate) for method in METHODS}
-    sure = {method: precise(source, method, n, aggregate) for method in METHODS}
-    return table_rows(source.ood_sets, found, sure, n, source.dataset, source.transforms)
+def all_rows(source: Source, n: int, aggregate: str) -> list[Row]:
+    found = {method: evaluations(source, method, draws(method, n), aggregate) for method in METHODS}
+    return table_rows(source.ood_sets, found, n, source.dataset, source.transforms)
 
 
 def headline(shown: Shown, smoothed: bool) -> str:
@@ -108,26 +99,21 @@ def headline(shown: Shown, smoothed: bool) -> str:
     return text
 
 
-def is_it_chance(source: Source, point: "OperatingPoint") -> str:
+def is_it_chance(source: Source, point: OperatingPoint) -> str:
     """More false alarms than epsilon, held against what chance explains; the words of the Guarantee page."""
-    from idecode_core.guarantees.observed import counted_rate
-    from idecode_core.guarantees.statement import Guarantee
-
     assert source.calibration is not None  # else there is no operating point
     seen = counted_rate(point.id_flagged, point.id_points, point.epsilon)
     words = Guarantee(source.calibration.k, point.epsilon).chance(seen)
     return words.replace("That is", f"{seen.rate:.2%} is", 1)
 
 
-def interval(row: "Row") -> str:
+def interval(row: Row) -> str:
     low, high = row.interval
     return f"{100 * low:.1f} to {100 * high:.1f}"
 
 
-def own_notes(source: Source, rows: "list[Row]", n: int, point: "OperatingPoint | None") -> None:
+def own_notes(source: Source, rows: list[Row], n: int, point: OperatingPoint | None) -> None:
     """Of a visitor's own scores and files: which columns were used, and what may be wrong with them."""
-    from idecode_core.evaluation.cautions import cautions, columns_used, counting_columns
-
     if source.columns:
         used = "; ".join(
             columns_used(name, titles, count, min(n, count)) for name, titles, count in source.columns
@@ -151,12 +137,12 @@ def own_notes(source: Source, rows: "list[Row]", n: int, point: "OperatingPoint 
         st.warning(escape(sentence), icon=":material/warning:")
 
 
-def plus_minus(metric: "Metric") -> str:
+def plus_minus(metric: Metric) -> str:
     mean = f"{100 * metric.mean:.1f}"
     return f"{mean} ± {100 * metric.spread:.1f}" if len(metric.values) > 1 else mean
 
 
-def table(source: Source, rows: "list[Row]") -> None:
+def table(source: Source, rows: list[Row]) -> None:
     """One line per OOD set: AUROC, TNR and FPR of the three methods, beside the paper's iDECODe where it has that setting."""
     compared = {metric for metric in ("auroc", "tnr") if any(getattr(row, f"paper_{metric}") for row in rows)}
     lines = []
@@ -189,8 +175,6 @@ def table(source: Source, rows: "list[Row]") -> None:
 
 
 def downloads(shown: Shown, figure: Any, caption: str) -> None:
-    from idecode_core.report.evaluations import Evaluated, evaluation_notebook, evaluation_report
-
     source = shown.source
     values = Evaluated(source.name, source.id_set, source.ood_sets, shown.rows, shown.n, shown.aggregate)
     download_row(

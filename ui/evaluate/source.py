@@ -2,25 +2,25 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
 
+from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import IdecodeError
+from idecode_core.evaluation.detectors import DetectorOnSet, detector_on_set
+from idecode_core.evaluation.methods import Evaluation, evaluate_sets, method_scores
+from idecode_core.evaluation.operating import OperatingPoint, operating_point
+from idecode_core.evaluation.rivals import open_rival, rival_path
+from idecode_core.evaluation.side_by_side import Growth, NamedCurve, curve, growth
+from idecode_core.folder.scores import DRAWS_PER_RUN, ScoreSet
 from idecode_core.folder.settings import FolderSettings, checkpoint_root
+from idecode_core.folder.stored import Stored
 from ui.frame.cache import get_stored, stored_stamps
 from ui.frame.stored import no_scores, stored_or_said
 
-if TYPE_CHECKING:
-    from idecode_core.conformal.calibration import Calibration
-    from idecode_core.evaluation.detectors import DetectorOnSet
-    from idecode_core.evaluation.methods import Evaluation
-    from idecode_core.evaluation.operating import OperatingPoint
-    from idecode_core.evaluation.precision import Precision
-    from idecode_core.evaluation.side_by_side import Growth, NamedCurve
-    from idecode_core.folder.scores import ScoreSet
-    from idecode_core.folder.stored import Stored
-
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -32,18 +32,16 @@ class Source:
     shared: bool  # stored scores are the same for all visitors; a visitor's own are nobody else's
     name: str
     folder: str  # of the detector; empty for own scores
-    calibration: "Calibration | None"
-    id_set: "ScoreSet"
-    ood_sets: "Sequence[ScoreSet]"
+    calibration: Calibration | None
+    id_set: ScoreSet
+    ood_sets: Sequence[ScoreSet]
     dataset: str = ""
     transforms: str = ""
-    columns: "tuple[tuple[str, tuple[str, ...], int], ...]" = ()
+    columns: tuple[tuple[str, tuple[str, ...], int], ...] = ()
     """Of a visitor's own scores: name of the file, titles of its columns, how many there are."""
 
     @property
     def n_max(self) -> int:
-        from idecode_core.folder.scores import DRAWS_PER_RUN
-
         drawn: list[int] = [score_set.score_vectors.shape[1] for score_set in (self.id_set, *self.ood_sets)]
         if self.calibration is not None:
             drawn.append(self.calibration.n_max)
@@ -70,8 +68,6 @@ def other_source(config: FolderSettings) -> Source | None:
 
 def rival_source(name: str) -> Source | None:
     """Stored scores of a rival; None where they cannot be used."""
-    from idecode_core.evaluation.rivals import open_rival, rival_path
-
     root = checkpoint_root()
     try:
         rival = open_rival(root, name)
@@ -83,7 +79,7 @@ def rival_source(name: str) -> Source | None:
     )
 
 
-def source_of(config: FolderSettings, stored: "Stored") -> Source:
+def source_of(config: FolderSettings, stored: Stored) -> Source:
     return Source(
         f"{config.folder}:{stored_stamps(config)}",
         True,
@@ -97,107 +93,69 @@ def source_of(config: FolderSettings, stored: "Stored") -> Source:
     )
 
 
-def cached(make: Callable[..., T], shared: int, own: int) -> Callable[..., T]:
-    """A function of a source, its key and settings that is computed once: for all visitors where the scores are stored (the last
+BY_KEY: dict[Any, Any] = {Source: lambda source: source.key}
+"""How caches know a source."""
+
+
+def cached(shared: int, own: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A function of a source and settings that is computed once: for all visitors where the scores are stored (the last
     `shared` results), for this visitor where they are their own (the last `own`)."""
-    for_all = st.cache_data(show_spinner=False, max_entries=shared)(make)
-    for_one = st.cache_data(show_spinner=False, max_entries=own, scope="session")(make)
 
-    def kept(source: Source, *settings: Any) -> T:
-        found: T = (for_all if source.shared else for_one)(source, source.key, *settings)
-        return found
+    def decorate(make: Callable[P, T]) -> Callable[P, T]:
+        for_all = st.cache_data(show_spinner=False, max_entries=shared, hash_funcs=BY_KEY)(make)
+        for_one = st.cache_data(show_spinner=False, max_entries=own, scope="session", hash_funcs=BY_KEY)(make)
 
-    return kept
+        @wraps(make)
+        def kept(*args: P.args, **kwargs: P.kwargs) -> T:
+            source: Any = args[0]
+            return (for_all if source.shared else for_one)(*args, **kwargs)
+
+        return kept
+
+    return decorate
 
 
-def evaluations(source: Source, method: str, n: int, aggregate: str) -> "Sequence[Evaluation]":
+@cached(2000, 200)
+def evaluations(source: Source, method: str, n: int, aggregate: str) -> Sequence[Evaluation]:
     """One evaluation per OOD set."""
-    from idecode_core.evaluation.methods import draws
-
-    return _kept_evaluations(source, method, draws(method, n), aggregate)
-
-
-def _evaluations(_source: Source, key: str, method: str, n: int, aggregate: str) -> "Sequence[Evaluation]":
-    from idecode_core.evaluation.methods import evaluate_sets
-
-    return evaluate_sets(_source.calibration, _source.id_set, _source.ood_sets, n, aggregate, method)
-
-
-_kept_evaluations = cached(_evaluations, 2000, 200)
-
-
-def precise(source: Source, method: str, n: int, aggregate: str) -> "Sequence[Precision]":
-    """Confidence intervals and FPR, one per OOD set."""
-    from idecode_core.evaluation.methods import draws
-
-    return _kept_precise(source, method, draws(method, n), aggregate)
-
-
-def _precise(_source: Source, key: str, method: str, n: int, aggregate: str) -> "Sequence[Precision]":
-    from idecode_core.evaluation.precision import precisions
-
-    return precisions(_source.calibration, _source.id_set, _source.ood_sets, n, aggregate, method)
-
-
-_kept_precise = cached(_precise, 2000, 200)
+    return evaluate_sets(source.calibration, source.id_set, source.ood_sets, n, aggregate, method)
 
 
 def point_of(
-    source: Source, ood_set: "ScoreSet", n: int, epsilon: float, aggregate: str
-) -> "OperatingPoint | None":
+    source: Source, ood_set: ScoreSet, n: int, epsilon: float, aggregate: str
+) -> OperatingPoint | None:
     """How many are flagged at epsilon; None without a calibration."""
-    from idecode_core.evaluation.operating import operating_point
-
     if source.calibration is None:
         return None
     return operating_point(source.calibration, source.id_set, ood_set, n, epsilon, aggregate)
 
 
-def on_set(source: Source, name: str, n: int, epsilon: float, aggregate: str) -> "DetectorOnSet | None":
+@st.cache_data(show_spinner=False, max_entries=1000, hash_funcs=BY_KEY)
+def on_set(source: Source, name: str, n: int, epsilon: float, aggregate: str) -> DetectorOnSet | None:
     """A detector's stored scores on the OOD set of this name; None where it has none of it."""
-    return _on_set(source, source.key, name, n, epsilon, aggregate)
-
-
-@st.cache_data(show_spinner=False, max_entries=1000)
-def _on_set(
-    _source: Source, key: str, name: str, n: int, epsilon: float, aggregate: str
-) -> "DetectorOnSet | None":
-    from idecode_core.evaluation.detectors import detector_on_set
-
-    ood_set = next((one for one in _source.ood_sets if one.name == name), None)
-    if ood_set is None or _source.calibration is None:
+    ood_set = next((one for one in source.ood_sets if one.name == name), None)
+    if ood_set is None or source.calibration is None:
         return None
-    n = min(n, _source.n_max)
-    return detector_on_set(_source.name, _source.calibration, _source.id_set, ood_set, n, epsilon, aggregate)
+    n = min(n, source.n_max)
+    return detector_on_set(source.name, source.calibration, source.id_set, ood_set, n, epsilon, aggregate)
 
 
-def curves(source: Source, n: int, aggregate: str) -> "Sequence[NamedCurve]":
+@cached(400, 60)
+def curves(source: Source, n: int, aggregate: str) -> Sequence[NamedCurve]:
     """One ROC curve per OOD set, of the first run."""
-    return _kept_curves(source, n, aggregate)
-
-
-def _curves(_source: Source, key: str, n: int, aggregate: str) -> "Sequence[NamedCurve]":
-    from idecode_core.evaluation.methods import method_scores
-    from idecode_core.evaluation.side_by_side import curve
-
     known, *strange = (
-        method_scores(_source.calibration, score_set.score_vectors, n, aggregate=aggregate)[0]
-        for score_set in (_source.id_set, *_source.ood_sets)
+        method_scores(source.calibration, score_set.score_vectors, n, aggregate=aggregate)[0]
+        for score_set in (source.id_set, *source.ood_sets)
     )
-    found = evaluations(_source, "iDECODe", n, aggregate)
+    found = evaluations(source, "iDECODe", n, aggregate)
     return [
         curve(ood_set, evaluation, known, run)
-        for ood_set, evaluation, run in zip(_source.ood_sets, found, strange, strict=True)
+        for ood_set, evaluation, run in zip(source.ood_sets, found, strange, strict=True)
     ]
 
 
-_kept_curves = cached(_curves, 400, 60)
-
-
-def growths(source: Source, aggregate: str) -> "Sequence[Growth]":
+def growths(source: Source, aggregate: str) -> Sequence[Growth]:
     """Every OOD set for every n."""
-    from idecode_core.evaluation.side_by_side import growth
-
     ns = range(1, source.n_max + 1)
     by_n = [evaluations(source, "iDECODe", n, aggregate) for n in ns]
     return [

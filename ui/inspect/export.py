@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idecode_core.conformal.judge import Verdict, p_by_n
-from idecode_core.evaluation.power import ood_p_values, power, power_sentence
+from idecode_core.evaluation.power import power, power_sentence
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.report import Inspection, Report, inspect_batch, inspection_notebook, inspection_report
 from idecode_core.report.content import Figure
@@ -65,9 +65,7 @@ def export(
                 *(map_export(name, mapped) if mapped else ()),
             ),
             power_sentence(
-                power(ood_p_values(stored, settings.n, settings.aggregate), settings.epsilon)
-                if stored
-                else (),
+                power(stored, settings.n, settings.epsilon, settings.aggregate) if stored else (),
                 settings.epsilon,
             ),
         )

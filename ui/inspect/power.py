@@ -11,15 +11,18 @@ from ui.frame.messages import escape
 from ui.frame.settings import Settings
 
 if TYPE_CHECKING:
-    from idecode_core.evaluation.power import SetPValues
+    from idecode_core.evaluation.power import Caught
     from idecode_core.folder.stored import Stored
 
 
 def show_power(config: FolderSettings, settings: Settings) -> None:
     """One sentence; a weak detector is called weak, in the colour of a warning."""
-    from idecode_core.evaluation.power import is_weak, power, power_sentence
+    from idecode_core.evaluation.power import is_weak, power_sentence
 
-    caught = power(p_values_of(config, min(settings.n, config.n_max), settings.aggregate), settings.epsilon)
+    n = min(settings.n, config.n_max)
+    caught = _caught(
+        config, str(config.folder), stored_stamps(config), n, settings.epsilon, settings.aggregate
+    )
     sentence = escape(power_sentence(caught, settings.epsilon))
     words = f":orange[:material/warning: {sentence}]" if is_weak(caught) else sentence
     st.markdown(
@@ -28,19 +31,15 @@ def show_power(config: FolderSettings, settings: Settings) -> None:
     )
 
 
-def p_values_of(config: FolderSettings, n: int, aggregate: str) -> "tuple[SetPValues, ...]":
-    """Kept for all visitors; nothing where no scores are stored."""
-    return _p_values(config, str(config.folder), stored_stamps(config), n, aggregate)
-
-
 @st.cache_resource(show_spinner=False, max_entries=64)
-def _p_values(
-    _config: FolderSettings, folder: str, stamps: Stamps, n: int, aggregate: str
-) -> "tuple[SetPValues, ...]":
-    from idecode_core.evaluation.power import ood_p_values
+def _caught(
+    _config: FolderSettings, folder: str, stamps: Stamps, n: int, epsilon: float, aggregate: str
+) -> "tuple[Caught, ...]":
+    """Kept for all visitors; nothing where no scores are stored."""
+    from idecode_core.evaluation.power import power
 
     stored = stored_or_none(_config)
-    return ood_p_values(stored, n, aggregate) if stored else ()
+    return power(stored, n, epsilon, aggregate) if stored else ()
 
 
 def stored_or_none(config: FolderSettings) -> "Stored | None":
