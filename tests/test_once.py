@@ -2,7 +2,7 @@
 
 # ruff: noqa: F811  `run` is a fixture of another file
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -40,6 +40,7 @@ class Brightness(OnceScorer):
 
     kind: ClassVar[str] = "brightness"
     term: ClassVar[str] = "distance from the usual brightness"
+    chosen: ClassVar[tuple[str, ...]] = ("sign",)
 
     usual: torch.Tensor  # ()
     sign: float = 1.0
@@ -54,18 +55,6 @@ class Brightness(OnceScorer):
             (slope,) = torch.autograd.grad(x.mean(dim=(1, 2, 3)).sum(), x)
         assert slope.shape == x.shape
         return self.sign * (x.mean(dim=(1, 2, 3)) - self.usual).abs()
-
-    def own_settings(self) -> dict[str, Any]:
-        return {"sign": self.sign}
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        return {"usual": self.usual}
-
-    @classmethod
-    def rebuild(
-        cls, own: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], **parts: Any
-    ) -> "Brightness":
-        return cls(usual=tensors["usual"], **own, **parts)
 
 
 @pytest.fixture(scope="module", autouse=True)

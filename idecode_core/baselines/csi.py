@@ -17,10 +17,10 @@ EMBEDDED = 128
 """Outputs of the projection; the four after them name the turn."""
 
 
-def contrast(a: Tensor, b: Tensor, temperature: float = TEMPERATURE) -> Tensor:
+def contrast(a: Tensor, b: Tensor) -> Tensor:
     """SimCLR's NT-Xent (Chen et al. 2020): a_i and b_i (batch, d) are two sights of one thing, all others are others."""
     both = normalize(torch.cat([a, b]), dim=1)
-    alike = both @ both.T / temperature
+    alike = both @ both.T / TEMPERATURE
     alike = alike.masked_fill(torch.eye(len(both), dtype=torch.bool, device=both.device), -torch.inf)
     partner = torch.arange(len(both), device=both.device).roll(len(a))
     return cross_entropy(alike, partner)
@@ -59,7 +59,6 @@ class CSI(OneClass):
 
     kind: ClassVar[str] = "csi"
     term: ClassVar[str] = "how unlike the known pictures it is"
-    learns: ClassVar[tuple[str, ...]] = ("views", "bank", "weights")
     hidden: ClassVar[int] = 128
 
     bank: Tensor  # (4, m, d): z_r(x_m), each of length 1

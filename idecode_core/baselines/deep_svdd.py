@@ -26,7 +26,6 @@ class DeepSVDD(OneClass):
 
     kind: ClassVar[str] = "deep_svdd"
     term: ClassVar[str] = "distance from the centre of the class"
-    learns: ClassVar[tuple[str, ...]] = ("views", "centre")
     adam: ClassVar[float | None] = 1e-4
 
     centre: Tensor  # (d,)

@@ -4,41 +4,27 @@ The base score A(X_tr, x; g) (Eq. 2) is a distance of f(g(x)) from the features 
 identity as in Eq. 3. A subclass says which distance: one file each.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from idecode_core.baselines.fitted import FittedScorer, network_tensors, network_weights
 from idecode_core.draws import Prepared
 from idecode_core.errors import SettingError
-from idecode_core.image.features import Preprocessing
+from idecode_core.image.features import Preprocessing, eight_bits
 from idecode_core.image.pictures import TakesPictures
 from idecode_core.models.equivariant import Encoder, ModelConfig
 from idecode_core.models.pieces import in_pieces
 from idecode_core.models.restore import with_weights
-from idecode_core.scorer import (
-    Inspected,
-    Progress,
-    Samples,
-    Scored,
-    Settings,
-    Term,
-    Variant,
-    Vectors,
-    check_n,
-    chunks,
-    in_one_pass,
-    prepared,
-)
+from idecode_core.scorer import Samples, Settings, Variant, Vectors, chunks, prepared
 from idecode_core.transforms import TransformSet, build_transforms, transform_settings
 
 PIXELS_PER_BATCH = 2**20  # 20 pictures of 224 x 224: a laptop's caches hold their activations
-MODEL = "model."
-"""Of the network's weights among a scorer's tensors."""
 
 
 class Frozen(Encoder):
@@ -84,14 +70,12 @@ class Features(TakesPictures):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FeatureScorer(Features, ABC):
+class FeatureScorer(Features, FittedScorer):
     """Features, and what is far from those of the proper training set. `classes` are the user's, if there are any."""
 
-    kind: ClassVar[str]
-    term: ClassVar[str]
-    """The one summand of a draw's score, in words."""
-
-    classes: tuple[str, ...] = ()
+    def __post_init__(self) -> None:
+        Features.__post_init__(self)
+        FittedScorer.__post_init__(self)
 
     @classmethod
     @abstractmethod
@@ -106,19 +90,9 @@ class FeatureScorer(Features, ABC):
     def nearest(self, z: Tensor) -> Tensor:
         """Features (batch, d) -> the class that each lies closest to (batch,)."""
 
-    @abstractmethod
-    def fitted(self) -> dict[str, Tensor]:
-        """What `fit` found, by the names of its fields."""
-
-    def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
-        check_n(n)
-
-        def batches() -> Iterator[tuple[dict[str, Vectors], Tensor]]:
-            for chunk in chunks(prepared(self, samples, seed), self.points_per_batch(n)):
-                drawn, _, z = self.variants(chunk, n)
-                yield {"": self.draw_scores(z, n)}, drawn
-
-        return in_one_pass(batches(), progress, "image")[""]
+    def scored(self, points: Sequence[Prepared], n: int) -> tuple[Vectors, Tensor]:
+        drawn, _, z = self.variants(points, n)
+        return self.draw_scores(z, n), drawn
 
     def draw_scores(self, z: Tensor, n: int) -> Vectors:
         """Features of all variants (batch, m, d) -> one score per draw (batch, n)."""
@@ -127,13 +101,10 @@ class FeatureScorer(Features, ABC):
         vectors: Vectors = found.cpu().double().numpy().reshape(len(z), n, -1).mean(axis=2)
         return vectors
 
-    def inspect(self, sample: Any, *, n: int, seed: int) -> Inspected:
-        check_n(n)
-        (point,) = prepared(self, sample, seed)
+    def looked_at(self, point: Prepared, n: int) -> tuple[Vectors, tuple[Variant, ...]]:
         drawn, gx, z = self.variants([point], n)
         each = self.draw_scores(z, z.shape[1])[0]  # (m,): one per variant
-        vector = self.draw_scores(z, n)[0]
-        images = (gx[0].clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
+        images = eight_bits(gx[0])
         with torch.inference_mode():
             closest = [self.classes[int(c)] for c in self.nearest(z[0])] if self.classes else []
         said = [f"closest to {name}" for name in closest] or [f"distance {score:.3g}" for score in each]
@@ -142,37 +113,28 @@ class FeatureScorer(Features, ABC):
             Variant(images[i], applied[i], said[i], float(each[i]), i // self.transforms.variants)
             for i in range(len(each))
         )
-        return Inspected(vector, shown, tuple((Term(self.term, float(score)),) for score in vector))
+        return self.draw_scores(z, n)[0], shown
 
     def describe(self, parameters: Tensor) -> list[str]:
         return self.transforms.describe(parameters)
 
     def settings(self) -> Settings:
         return {
-            "kind": self.kind,
-            "base_ncm": self.kind,
+            **super().settings(),
             "model": asdict(self.model.config),
             "transforms": transform_settings(self.transforms),
-            "preprocessing": asdict(self.preprocessing),
-            "classes": list(self.classes),
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        return {**{MODEL + name: value for name, value in self.model.state_dict().items()}, **self.fitted()}
+        return {**network_tensors(self.model), **super().tensors()}
 
     @classmethod
-    def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device) -> Self:
-        weights = {
-            name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)
+    def rest(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+        config = ModelConfig.read(settings["model"])
+        return {
+            "model": with_weights(lambda: blank(config), network_weights(tensors)),
+            "transforms": build_transforms(settings["transforms"]),
         }
-        return cls(
-            model=with_weights(lambda: blank(ModelConfig.read(settings["model"])), weights),
-            transforms=build_transforms(settings["transforms"]),
-            preprocessing=Preprocessing(**settings["preprocessing"]),
-            classes=tuple(settings["classes"]),
-            device=device,
-            **{name: value.to(device) for name, value in tensors.items() if not name.startswith(MODEL)},
-        )
 
 
 def blank(config: ModelConfig) -> Frozen:

@@ -44,7 +44,6 @@ class GOAD(OneClass):
 
     kind: ClassVar[str] = "goad"
     term: ClassVar[str] = "how far its views lie from their centres"
-    learns: ClassVar[tuple[str, ...]] = ("views", "centres")
     mirrored: ClassVar[bool] = False
     adam: ClassVar[float | None] = 1e-3
 

@@ -3,7 +3,7 @@ arXiv 1703.00410; App. C.3)."""
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -50,22 +50,11 @@ class KernelDensity(SupervisedScorer):
     sigma: Tensor  # (1,)
 
     @classmethod
-    def fit(
-        cls, model: Equivariant, x: Tensor, y: Tensor, *, clean: Tensor, attacked: Tensor, **parts: Any
-    ) -> Self:
-        """x (N, 3, h, w) and y (N,) are of the proper training set; `clean` and `attacked` are the regression's."""
+    def learned(cls, model: Equivariant, x: Tensor, y: Tensor) -> dict[str, Any]:
         bank = observe_all(model, x).features
         check_features(bank, y, 2)
         sigma = likeliest_sigma([bank[y == c] for c in y.unique() if (y == c).sum() > 1])
-        device = parts.get("device", torch.device("cpu"))
-        scorer = cls(
-            model=model,
-            bank=bank.to(device),
-            labels=y.to(device),
-            sigma=torch.tensor([sigma], device=device),
-            **parts,
-        )
-        return scorer.regressed(clean, attacked)
+        return {"bank": bank, "labels": y, "sigma": torch.tensor([sigma])}
 
     def numbers(self, x: Tensor) -> Tensor:
         seen = observe(self.model, x)

@@ -4,22 +4,18 @@ A layer is a map averaged over space, as Lee et al. (2018) take it; the last lay
 classifier itself is not changed.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import relu
 
-from idecode_core.baselines.features import MODEL
-from idecode_core.baselines.once import OnceScorer
+from idecode_core.baselines.on_network import NetworkOnce
 from idecode_core.errors import SettingError
-from idecode_core.models import Equivariant, ModelConfig, blank_model
+from idecode_core.models import Equivariant
 from idecode_core.models.backbones import Compact, ResNet, WideResNet
 from idecode_core.models.densenet import DenseNet
-from idecode_core.models.restore import with_weights
-from idecode_core.scorer import Settings
 
 POINTS_PER_BATCH = 256
 
@@ -78,54 +74,14 @@ def observe_all(model: Equivariant, x: Tensor) -> Observed:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LayerScorer(OnceScorer):
-    """A classifier and what `fit` found about its layers: the fields of the subclass, tensors or tuples of them."""
+class LayerScorer(NetworkOnce):
+    """A classifier and what `fit` found about its layers."""
 
-    model: Equivariant
-
-    def __post_init__(self) -> None:
-        if self.model.config.pair:
-            raise SettingError(
-                "A network that compares x with g(x) names no classes: expected a classifier. Choose one of `label` task, such "
-                "as cifar10-invariance."
-            )
-        self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+    refusal: ClassVar[str] = (
+        "A network that compares x with g(x) names no classes: expected a classifier. Choose one of `label` task, such "
+        "as cifar10-invariance."
+    )
 
     def says(self, x: Tensor) -> str:
         best = int(observe(self.model, x).logits[0].argmax())
         return f"the classifier says {self.classes[best] if self.classes else f'class {best}'}"
-
-    def own_settings(self) -> Settings:
-        return {"model": asdict(self.model.config)}
-
-    def tensors(self) -> dict[str, Tensor]:
-        found = {MODEL + name: value for name, value in self.model.state_dict().items()}
-        for name in fitted_fields(type(self)):
-            value = getattr(self, name)
-            found |= (
-                {f"{name}.{i}": one for i, one in enumerate(value)}
-                if isinstance(value, tuple)
-                else {name: value}
-            )
-        return found
-
-    @classmethod
-    def rebuild(cls, own: Mapping[str, Any], tensors: Mapping[str, Tensor], **parts: Any) -> Self:
-        weights = {
-            name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)
-        }
-        model = with_weights(lambda: blank_model(ModelConfig.read(own["model"])), weights)
-        found: dict[str, Any] = {}
-        for name in fitted_fields(cls):
-            many = sorted(
-                (key for key in tensors if key.startswith(f"{name}.")), key=lambda key: int(key.split(".")[1])
-            )
-            placed = [tensors[key].to(parts["device"]) for key in many or [name]]
-            found[name] = tuple(placed) if many else placed[0]
-        return cls(model=model, **found, **parts)
-
-
-def fitted_fields(kind: type[LayerScorer]) -> list[str]:
-    """The names of what `fit` finds."""
-    shared = {field.name for field in fields(LayerScorer)}
-    return [field.name for field in fields(kind) if field.name not in shared]

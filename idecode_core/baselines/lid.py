@@ -1,7 +1,7 @@
 """LID: the local intrinsic dimensionality around x in every layer (Ma et al. 2018, arXiv 1801.02613; App. C.3)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -40,17 +40,11 @@ class LocalDimension(SupervisedScorer):
     k: Tensor  # (1,)
 
     @classmethod
-    def fit(
-        cls, model: Equivariant, x: Tensor, y: Tensor, *, clean: Tensor, attacked: Tensor, **parts: Any
-    ) -> Self:
-        """x (N, 3, h, w) and y (N,) are of the proper training set; `clean` and `attacked` are the regression's."""
+    def learned(cls, model: Equivariant, x: Tensor, y: Tensor) -> dict[str, Any]:
         chosen = torch.linspace(0, len(x) - 1, min(len(x), BATCH)).round().long()
         seen = observe_all(model, x[chosen])
         check_features(seen.features, y[chosen], K)
-        device = parts.get("device", torch.device("cpu"))
-        banks = tuple(layer.to(device) for layer in (*seen.layers, seen.logits))
-        scorer = cls(model=model, banks=banks, k=torch.tensor([K]), **parts)
-        return scorer.regressed(clean, attacked)
+        return {"banks": (*seen.layers, seen.logits), "k": torch.tensor([K])}
 
     def numbers(self, x: Tensor) -> Tensor:
         seen = observe(self.model, x)

@@ -60,8 +60,7 @@ class Mahalanobis(FeatureScorer):
     @classmethod
     def fit(cls, z: Tensor, y: Tensor, **parts: Any) -> Self:
         check_features(z, y, 2)
-        device = parts.get("device", torch.device("cpu"))
-        centre, whiten, means = (found.to(device) for found in shared_gaussian(z, y))
+        centre, whiten, means = shared_gaussian(z, y)
         return cls(centre=centre, whiten=whiten, means=means, **parts)
 
     def squares(self, z: Tensor) -> Tensor:
@@ -74,9 +73,6 @@ class Mahalanobis(FeatureScorer):
     def nearest(self, z: Tensor) -> Tensor:
         return self.squares(z).argmin(dim=1)
 
-    def fitted(self) -> dict[str, Tensor]:
-        return {"centre": self.centre, "whiten": self.whiten, "means": self.means}
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MahalanobisOnce(OnNetwork):
@@ -84,7 +80,6 @@ class MahalanobisOnce(OnNetwork):
 
     kind: ClassVar[str] = "mahalanobis_once"
     term: ClassVar[str] = Mahalanobis.term
-    learns: ClassVar[tuple[str, ...]] = ("centre", "whiten", "means")
 
     centre: Tensor  # (d,)
     whiten: Tensor  # (d, d)
@@ -92,7 +87,7 @@ class MahalanobisOnce(OnNetwork):
 
     @classmethod
     def learned(cls, z: Tensor, y: Tensor, model: Equivariant) -> dict[str, Tensor]:
-        return dict(zip(cls.learns, shared_gaussian(z, y), strict=True))
+        return dict(zip(("centre", "whiten", "means"), shared_gaussian(z, y), strict=True))
 
     def of_features(self, z: Tensor, logits: Tensor) -> Tensor:
         return squared_distances(z, self.centre, self.whiten, self.means).amin(dim=1)

@@ -35,30 +35,19 @@ class MahalanobisLayers(SupervisedScorer):
     step: Tensor  # (1,)
 
     @classmethod
-    def fit(
-        cls, model: Equivariant, x: Tensor, y: Tensor, *, clean: Tensor, attacked: Tensor, **parts: Any
-    ) -> Self:
-        """x (N, 3, h, w) and y (N,) are of the proper training set; `clean` and `attacked` are the regression's, which also
-        chooses the step."""
+    def learned(cls, model: Equivariant, x: Tensor, y: Tensor) -> dict[str, Any]:
         seen = observe_all(model, x)
         check_features(seen.features, y, 2)
-        device = parts.get("device", torch.device("cpu"))
         gaussians = [shared_gaussian(layer, y) for layer in seen.layers]
-        centres, whitens, means = (
-            tuple(one.to(device) for one in part) for part in zip(*gaussians, strict=True)
-        )
-        scorer = cls(
-            model=model,
-            centres=centres,
-            whitens=whitens,
-            means=means,
-            step=torch.zeros(1),
-            **parts,
-        )
-        tried = [replace(scorer, step=torch.tensor([step])) for step in STEPS]
+        centres, whitens, means = zip(*gaussians, strict=True)
+        return {"centres": centres, "whitens": whitens, "means": means, "step": torch.zeros(1)}
+
+    def regressed(self, clean: Tensor, attacked: Tensor) -> Self:
+        """With the step under which a regression on few pictures is best."""
+        tried = [replace(self, step=torch.tensor([step])) for step in STEPS]
         few = (clean[:TRIED_ON], attacked[:TRIED_ON])
         qualities = [quality(*one.both_sides(*few)) for one in tried]
-        return tried[qualities.index(max(qualities))].regressed(clean, attacked)
+        return SupervisedScorer.regressed(tried[qualities.index(max(qualities))], clean, attacked)
 
     def distances(self, x: Tensor) -> list[Tensor]:
         """M_l(x) of every layer, each (batch,)."""

@@ -34,18 +34,14 @@ class Neighbours(FeatureScorer):
     def fit(cls, z: Tensor, y: Tensor, *, k: int = K, **parts: Any) -> Self:
         check_features(z, y, k)
         chosen = torch.linspace(0, len(z) - 1, min(len(z), MOST)).round().long()
-        device = parts.get("device", torch.device("cpu"))
         bank = z[chosen].half().float()  # half precision, so that it is stored in half the room
-        return cls(bank=bank.to(device), labels=y[chosen].to(device), k=torch.tensor([k]), **parts)
+        return cls(bank=bank, labels=y[chosen], k=torch.tensor([k]), **parts)
 
     def distances(self, z: Tensor) -> Tensor:
         return torch.cdist(z.to(self.device), self.bank).kthvalue(int(self.k), dim=1).values
 
     def nearest(self, z: Tensor) -> Tensor:
         return self.labels[torch.cdist(z.to(self.device), self.bank).argmin(dim=1)]
-
-    def fitted(self) -> dict[str, Tensor]:
-        return {"bank": self.bank, "labels": self.labels, "k": self.k}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,7 +51,6 @@ class NeighboursOnce(OnNetwork):
     kind: ClassVar[str] = "neighbours_once"
     term: ClassVar[str] = Neighbours.term
     chosen: ClassVar[tuple[str, ...]] = ("k",)
-    learns: ClassVar[tuple[str, ...]] = ("bank",)
     fewest: ClassVar[int] = PUBLISHED_K
 
     bank: Tensor  # (N, d)

@@ -1,6 +1,5 @@
 """OC-SVM: a one-class support vector machine on pixels (Schölkopf et al. 2001)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -12,7 +11,6 @@ from torch import Tensor
 from idecode_core.baselines.fitting import Budget, checked_pictures
 from idecode_core.baselines.once import OnceScorer
 from idecode_core.image.features import Preprocessing
-from idecode_core.scorer import Settings
 
 NU = 0.1
 """At most this share of the training pictures lies outside (Ruff et al. 2018)."""
@@ -29,7 +27,6 @@ class OCSVM(OnceScorer):
 
     kind: ClassVar[str] = "oc_svm"
     term: ClassVar[str] = "distance from the region of the class"
-    learns: ClassVar[tuple[str, ...]] = ("mean", "components", "vectors", "alphas", "gamma", "rho")
 
     mean: Tensor  # (p,): of the pixels
     components: Tensor  # (d, p)
@@ -39,14 +36,7 @@ class OCSVM(OnceScorer):
     rho: Tensor  # (1,)
 
     @classmethod
-    def fit(
-        cls,
-        pictures: NDArray[np.uint8],
-        budget: Budget | None = None,
-        *,
-        device: torch.device | None = None,
-        classes: tuple[str, ...] = (),
-    ) -> Self:
+    def fit(cls, pictures: NDArray[np.uint8], budget: Budget | None = None, **parts: Any) -> Self:
         """From training pictures of the class (N, h, w, 3), uint8. Of the budget it needs the size only."""
         from sklearn.decomposition import PCA
         from sklearn.svm import OneClassSVM
@@ -56,7 +46,6 @@ class OCSVM(OnceScorer):
         reduced = PCA(KEPT, svd_solver="full").fit(pixels)
         t = reduced.transform(pixels).astype(np.float64)
         svm = OneClassSVM(gamma="scale", nu=NU).fit(t)
-        device = device or torch.device("cpu")
         found = {
             "mean": reduced.mean_,
             "components": reduced.components_,
@@ -65,23 +54,10 @@ class OCSVM(OnceScorer):
             "gamma": np.array([1 / (t.shape[1] * t.var())]),
             "rho": -svm.intercept_,
         }
-        tensors = {
-            name: torch.from_numpy(np.asarray(value)).float().to(device) for name, value in found.items()
-        }
-        return cls(preprocessing=Preprocessing(size), device=device, classes=classes, **tensors)
+        parts |= {name: torch.from_numpy(np.asarray(value)).float() for name, value in found.items()}
+        return cls(preprocessing=Preprocessing(size), **parts)
 
     def strangeness(self, x: Tensor) -> Tensor:
         t = (x.flatten(1) - self.mean) @ self.components.T
         squares = torch.cdist(t, self.vectors, compute_mode="donot_use_mm_for_euclid_dist").square()
         return self.rho - torch.exp(-self.gamma * squares) @ self.alphas
-
-    def own_settings(self) -> Settings:
-        return {}
-
-    def tensors(self) -> dict[str, Tensor]:
-        return {name: getattr(self, name) for name in self.learns}
-
-    @classmethod
-    def rebuild(cls, own: Mapping[str, Any], tensors: Mapping[str, Tensor], **parts: Any) -> Self:
-        parts |= {name: tensors[name].to(parts["device"]) for name in cls.learns}
-        return cls(**parts)

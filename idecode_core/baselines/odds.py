@@ -3,7 +3,7 @@
 Noise moves an attacked input back towards the class that it came from. No attacked input is needed to learn that.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -61,19 +61,19 @@ class Odds(LayerScorer):
         """x (N, 3, h, w) and y (N,) are of the training side; of y only the number of classes is used."""
         check_features(x.flatten(1), y, 3)
         x = x[:MOST]
-        device = parts.get("device", torch.device("cpu"))
         noise = noises(SAMPLES, tuple(x.shape[1:]), generator=torch.Generator().manual_seed(0))
         classes = model.config.outputs
-        blank = torch.zeros(classes, len(noise), classes, device=device)
-        scorer = cls(model=model, noise=noise.to(device), mean=blank, std=torch.ones_like(blank), **parts)
+        blank = torch.zeros(classes, len(noise), classes)
+        scorer = cls(model=model, noise=noise, mean=blank, std=torch.ones_like(blank), **parts)
+        device = scorer.device
         with torch.no_grad():
             found = torch.cat([scorer.align(part.to(device)) for part in x.split(64)])  # (N, kinds, classes)
         named = observe_all(model, x).logits.argmax(dim=1).to(device)
-        mean, std = blank.clone(), torch.ones_like(blank)
+        mean, std = scorer.mean.clone(), scorer.std.clone()
         for c in range(classes):
             own = found[named == c] if (named == c).sum() > 2 else found  # as many as the authors ask for
             mean[c], std[c] = own.mean(dim=0), own.std(dim=0).clamp_min(1e-6)
-        return cls(model=model, noise=noise.to(device), mean=mean, std=std, **parts)
+        return replace(scorer, mean=mean, std=std)
 
     def align(self, x: Tensor) -> Tensor:
         """g_yz(x) under every kind of noise: (batch, kinds, classes)."""

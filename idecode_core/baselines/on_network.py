@@ -4,7 +4,7 @@ A subclass says what is strange about them: one file per method. Two verbs: `fit
 `score` on pictures.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from idecode_core.baselines.features import MODEL, check_features
+from idecode_core.baselines.features import check_features
+from idecode_core.baselines.fitted import network_tensors, network_weights
 from idecode_core.baselines.once import OnceScorer
 from idecode_core.errors import SettingError
 from idecode_core.models.equivariant import Equivariant, ModelConfig, blank_model
@@ -21,31 +22,46 @@ from idecode_core.scorer import Samples, Settings, chunks, prepared
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class OnNetwork(OnceScorer, ABC):
-    """A network that stays as it is, and how strange its features and logits are."""
+class NetworkOnce(OnceScorer):
+    """A network that stays as it is, stored with what was found about it."""
 
-    chosen: ClassVar[tuple[str, ...]] = ()
-    """Fields that are settings."""
-    learns: ClassVar[tuple[str, ...]] = ()
-    """Fields that `fit` finds: tensors."""
-    fewest: ClassVar[int] = 2
-    """Training points that `fit` needs."""
+    refusal: ClassVar[str] = (
+        "Expected a network that looks at one picture, got one that compares x with g(x); choose another."
+    )
 
     model: Equivariant
 
     def __post_init__(self) -> None:
         if self.model.config.pair:
-            raise SettingError(
-                "Expected a network that looks at one picture, got one that compares x with g(x); choose another."
-            )
+            raise SettingError(self.refusal)
         self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+        super().__post_init__()
+
+    def own_settings(self) -> Settings:
+        return {"model": asdict(self.model.config), **super().own_settings()}
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {**network_tensors(self.model), **super().tensors()}
+
+    @classmethod
+    def rest(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+        config = ModelConfig.read(settings["own"]["model"])
+        model = with_weights(lambda: blank_model(config), network_weights(tensors))
+        return {"model": model, **super().rest(settings, tensors)}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OnNetwork(NetworkOnce):
+    """How strange the network's features and logits are."""
+
+    fewest: ClassVar[int] = 2
+    """Training points that `fit` needs."""
 
     @classmethod
     def fit(cls, z: Tensor, y: Tensor, *, model: Equivariant, **parts: Any) -> Self:
         """From features of the proper training set (N, d) and their classes (N,); `parts` are this class's other fields."""
         check_features(z, y, cls.fewest)
-        device = parts.get("device", torch.device("cpu"))
-        parts |= {name: value.to(device) for name, value in cls.learned(z, y, model).items()}
+        parts |= cls.learned(z, y, model)
         return cls(model=model, **parts)
 
     @classmethod
@@ -70,7 +86,7 @@ class OnNetwork(OnceScorer, ABC):
         points = prepared(self, samples, seed=0)
         with torch.no_grad():
             return torch.cat(
-                [self.model.encode(self.tensor(c)).cpu() for c in chunks(points, self.points_per_batch)]
+                [self.model.encode(self.tensor(c)).cpu() for c in chunks(points, self.points_per_batch())]
             )
 
     def says(self, x: Tensor) -> str:
@@ -78,21 +94,6 @@ class OnNetwork(OnceScorer, ABC):
         if len(self.classes) != len(found):
             return ""
         return f"{self.classes[int(found.argmax())]}, {float(found.max()):.0%}"
-
-    def own_settings(self) -> Settings:
-        return {"model": asdict(self.model.config), **{name: getattr(self, name) for name in self.chosen}}
-
-    def tensors(self) -> dict[str, Tensor]:
-        weights = {MODEL + name: value for name, value in self.model.state_dict().items()}
-        return {**weights, **{name: getattr(self, name) for name in self.learns}}
-
-    @classmethod
-    def rebuild(cls, own: Mapping[str, Any], tensors: Mapping[str, Tensor], **parts: Any) -> Self:
-        weights = {name.removeprefix(MODEL): t for name, t in tensors.items() if name.startswith(MODEL)}
-        config = ModelConfig.read(own["model"])
-        parts |= {name: tensors[name].to(parts["device"]) for name in cls.learns}
-        parts |= {name: own[name] for name in cls.chosen}
-        return cls(model=with_weights(lambda: blank_model(config), weights), **parts)
 
 
 def logits(model: Equivariant, z: Tensor) -> Tensor:

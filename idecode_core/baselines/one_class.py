@@ -4,10 +4,10 @@ A subclass says which views, what is asked (`loss`) and how strange the answers 
 Two verbs: `fit` on pictures of the class, `score` on any pictures.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -30,10 +30,9 @@ MOVED = 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class OneClass(OnNetwork, ABC):
+class OneClass(OnNetwork):
     """A network, the views of x that it is shown, and what else `fit` found."""
 
-    learns: ClassVar[tuple[str, ...]] = ("views",)
     hidden: ClassVar[int] = 0
     """Width of a hidden layer of the head."""
     mirrored: ClassVar[bool] = True
@@ -70,12 +69,7 @@ class OneClass(OnNetwork, ABC):
 
     @classmethod
     def fit(  # type: ignore[override]  # it learns a network of its own, so it takes pictures, not features
-        cls,
-        pictures: NDArray[np.uint8],
-        budget: Budget | None = None,
-        *,
-        device: torch.device | None = None,
-        classes: tuple[str, ...] = (),
+        cls, pictures: NDArray[np.uint8], budget: Budget | None = None, **parts: Any
     ) -> Self:
         """From training pictures of the class (N, h, w, 3), uint8."""
         budget = budget or Budget()
@@ -86,16 +80,8 @@ class OneClass(OnNetwork, ABC):
         found = cls.before(network, some)
         step = partial(cls.step, views=views, learned=found, batch=budget.batch)
         network = learn(network, step, x, budget, adam=cls.adam)
-        found |= cls.after(network, some, views)
-        device = device or torch.device("cpu")
-        return cls(
-            model=network,
-            views=views.to(device),
-            preprocessing=Preprocessing(budget.size),
-            device=device,
-            classes=classes,
-            **{name: value.to(device) for name, value in found.items()},
-        )
+        parts |= {**found, **cls.after(network, some, views)}
+        return cls(model=network, views=views, preprocessing=Preprocessing(budget.size), **parts)
 
     @classmethod
     def step(

@@ -79,13 +79,12 @@ class Reconstruction(LayerScorer):
         numbers = judged(encoders, observe_all(model, x[half:]).layers).double().numpy()
         centre, scale = numbers.mean(axis=0), np.maximum(numbers.std(axis=0), 1e-12)
         svm = OneClassSVM(gamma="scale", nu=OUTLIERS).fit((numbers - centre) / scale)
-        device = parts.get("device", torch.device("cpu"))
         gamma = 1 / (
             numbers.shape[1] * ((numbers - centre) / scale).var()
         )  # what "scale" means in scikit-learn
         arrays = (centre, scale, svm.support_vectors_, svm.dual_coef_[0], np.array([gamma]), -svm.intercept_)
-        fitted = tuple(torch.from_numpy(np.asarray(value)).float().to(device) for value in arrays)
-        flat = tuple(one.to(device) for encoder in encoders for one in encoder.weights)
+        fitted = tuple(torch.from_numpy(np.asarray(value)).float() for value in arrays)
+        flat = tuple(one for encoder in encoders for one in encoder.weights)
         return cls(model=model, encoders=flat, svm=fitted, **parts)
 
     def strangeness(self, x: Tensor) -> Tensor:

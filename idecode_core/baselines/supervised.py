@@ -7,7 +7,7 @@ side of the clean ones, or the detector would learn to find noise.
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from idecode_core.baselines.layers import POINTS_PER_BATCH, LayerScorer, observe_all
 from idecode_core.errors import SettingError
+from idecode_core.models import Equivariant
 
 FEWEST = 10
 """Attacked pictures that a regression needs: half of them fit it when steps are compared, and are split in five for that."""
@@ -43,6 +44,18 @@ class SupervisedScorer(LayerScorer):
 
     regression: Regression = UNFITTED
 
+    @classmethod
+    def fit(
+        cls, model: Equivariant, x: Tensor, y: Tensor, *, clean: Tensor, attacked: Tensor, **parts: Any
+    ) -> Self:
+        """x (N, 3, h, w) and y (N,) are of the proper training set; `clean` and `attacked` are the regression's."""
+        return cls(model=model, **cls.learned(model, x, y), **parts).regressed(clean, attacked)
+
+    @classmethod
+    @abstractmethod
+    def learned(cls, model: Equivariant, x: Tensor, y: Tensor) -> dict[str, Any]:
+        """What is found on the proper training set, by the names of fields."""
+
     @abstractmethod
     def numbers(self, x: Tensor) -> Tensor:
         """Pictures (batch, 3, h, w) -> what the regression reads of each (batch, m)."""
@@ -60,8 +73,7 @@ class SupervisedScorer(LayerScorer):
 
     def regressed(self, clean: Tensor, attacked: Tensor) -> Self:
         """This scorer with the regression fitted on pictures and the same pictures attacked."""
-        found = regress(*self.both_sides(clean, attacked))
-        return replace(self, regression=tuple(value.to(self.device) for value in found))
+        return replace(self, regression=regress(*self.both_sides(clean, attacked)))
 
     def both_sides(self, clean: Tensor, attacked: Tensor) -> tuple[Tensor, Tensor]:
         """The numbers of what is to be passed, clean and noisy, and of what is to be found. Noise that changes the answer is left

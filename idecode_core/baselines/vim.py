@@ -31,7 +31,6 @@ class ViM(OnNetwork):
 
     kind: ClassVar[str] = "vim"
     term: ClassVar[str] = "what does not fit what was learned, less what speaks for any class"
-    learns: ClassVar[tuple[str, ...]] = ("origin", "residual", "alpha")
 
     origin: Tensor  # (d,): o
     residual: Tensor  # (d, d - principal): R

@@ -81,6 +81,11 @@ class Preprocessing:
         return np.stack([self(image) for image in images])
 
 
+def eight_bits(x: Tensor) -> NDArray[np.uint8]:
+    """Floats in [0, 1] on any device (batch, 3, h, w) -> pictures to be shown (batch, h, w, 3)."""
+    return (x.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
+
+
 def unit_range(pictures: Sequence[Pixels | Floats], device: torch.device) -> Tensor:
     """Pictures at the model's size, 8-bit or unrounded, each (size, size, 3) -> floats in [0, 1] on the device:
     (batch, 3, size, size)."""

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from idecode_core.image.features import eight_bits
 from idecode_core.scorer import Variant
 from idecode_core.transforms import TransformSet
 from idecode_core.transforms.base import most_likely
@@ -20,7 +21,6 @@ def image_variants(
     scores: NDArray[np.float64],
 ) -> tuple[Variant, ...]:
     """One point's variants: gx (m, 3, h, w), parameters (m, ...), prediction (m, outputs), scores (m,)."""
-    images = (gx.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
     said = prediction.cpu()
     about_g, about_x = said[:, : said.shape[1] - len(classes)], said[:, said.shape[1] - len(classes) :]
     turned = transforms.answers(about_g) if about_g.shape[1] else []
@@ -31,6 +31,6 @@ def image_variants(
     return tuple(
         Variant(image, applied, predicted, float(score), index // transforms.variants)
         for index, (image, applied, predicted, score) in enumerate(
-            zip(images, transforms.describe(parameters), answers, scores, strict=True)
+            zip(eight_bits(gx), transforms.describe(parameters), answers, scores, strict=True)
         )
     )
