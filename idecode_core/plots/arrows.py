@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from idecode_core.conformal import FloatArray
-from idecode_core.plots.marks import mark_epsilon, without_legend
+from idecode_core.plots.marks import WITHOUT_LEGEND, mark_epsilon
 from idecode_core.plots.style import CALIBRATION, ID, OOD, TEXT, THRESHOLD, faded, finish
 
 
@@ -52,11 +52,10 @@ def clock(lean: float, turn: float, reading: float) -> go.Figure:
         line={"color": OOD, "width": 6},
         hoverinfo="skip",
     )
-    finish(figure, "", "", height=340)
-    figure.update_layout(
-        showlegend=False,
-        margin={"l": 60, "r": 60, "t": 28, "b": 28},
-        polar={
+    layout = {
+        "showlegend": False,
+        "margin": {"l": 60, "r": 60, "t": 28, "b": 28},
+        "polar": {
             "bgcolor": "rgba(0,0,0,0)",
             "radialaxis": {"visible": False, "range": [0, 1.2]},
             "angularaxis": {
@@ -69,8 +68,8 @@ def clock(lean: float, turn: float, reading: float) -> go.Figure:
                 "color": TEXT,
             },
         },
-    )
-    return figure
+    }
+    return finish(figure, "", "", 340, layout)
 
 
 def p_value_spread(p_values_by_n: dict[int, FloatArray], *, epsilon: float) -> go.Figure:
@@ -90,10 +89,8 @@ def p_value_spread(p_values_by_n: dict[int, FloatArray], *, epsilon: float) -> g
             hovertemplate="p = %{y:.3g}<extra></extra>",
         )
     mark_epsilon(figure, epsilon)
-    finish(figure, "turns drawn for each arrow", "p-value of the same arrow", height=320)
-    without_legend(figure)
-    figure.update_yaxes(range=[0, 1.05])
-    return figure
+    layout = WITHOUT_LEGEND | {"yaxis": {"range": [0, 1.05]}}
+    return finish(figure, "turns drawn for each arrow", "p-value of the same arrow", 320, layout)
 
 
 def _outside(angle: float) -> str:

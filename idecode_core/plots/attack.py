@@ -9,9 +9,9 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from idecode_core.plots.inspect import LEFT, dots, log_floor, p_layout
-from idecode_core.plots.marks import calibration_band
-from idecode_core.plots.style import CALIBRATION, OTHERS, faded, finish
+from idecode_core.plots.inspect import LEFT, dots, over_calibration, p_layout, p_line
+from idecode_core.plots.marks import points
+from idecode_core.plots.style import OTHERS, finish
 
 Floats = NDArray[np.float64]
 FACTORS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -75,36 +75,16 @@ def draws_before_and_after(
 
     `words` says for both pictures what each draw was, for the pointer.
     """
-    low, middle, high = np.quantile(calibration_base_scores, [0.05, 0.5, 0.95])
-    floor = log_floor(np.concatenate([clean, attacked, [low, middle, high]]))
-    if floor is not None:
-        low, clean, attacked = max(low, floor), np.maximum(clean, floor), np.maximum(attacked, floor)
-    ends = [0.4, len(clean) + 0.6]
-    traces = calibration_band(
-        ends, np.array([low, middle, high]), "middle 90 % of calibration", "calibration median"
-    )
+    _, (clean, attacked), traces, layout = over_calibration([clean, attacked], calibration_base_scores)
     for i, (name, scores, colour, symbol, shift) in enumerate(
         (("clean", clean, CLEAN, "circle", -BESIDE), ("attacked", attacked, ATTACKED, "diamond", BESIDE))
     ):
-        traces.append(
-            {
-                "type": "scatter",
-                "x": np.arange(1, len(scores) + 1) + shift,
-                "y": scores,
-                "mode": "markers",
-                "name": name,
-                "customdata": np.arange(1, len(scores) + 1),
-                "marker": {"color": colour, "symbol": symbol, "size": 11},
-                "text": list(words[i][: len(scores)]) if words else None,
-                "hovertemplate": f"{name}, draw %{{customdata}}<br>score %{{y:.3g}}"
-                f"{'<br>%{text}' if words else ''}<extra></extra>",
-            }
-        )
-    layout = {
-        "legend": {"traceorder": "normal"},
-        "xaxis": {"range": ends, "showgrid": False, **({"dtick": 1} if len(clean) <= 20 else {})},
-        "yaxis": {"type": "linear" if floor is None else "log"},
-    }
+        draws = np.arange(1, len(scores) + 1)
+        told = f"{name}, draw %{{customdata}}<br>score %{{y:.3g}}{'<br>%{text}' if words else ''}"
+        text = list(words[i][: len(scores)]) if words else None
+        marks = points(draws + shift, scores, name, told, color=colour, symbol=symbol, size=11)
+        traces.append(marks | {"customdata": draws, "text": text})
+    layout["legend"] = {"traceorder": "normal"}
     return finish(go.Figure(traces), "Draw", "Score of one draw", 320, layout, LEFT)
 
 
@@ -125,16 +105,7 @@ def p_along_strength(
     marker = dots(p_values < epsilon, marked, 11, 16)
     marker["symbol"] = ["circle" if fooled else "circle-open" for fooled in is_fooled]
     marker["line"] = {**marker["line"], "width": np.where(is_fooled, marker["line"]["width"], 3)}
-    trace = {
-        "type": "scatter",
-        "x": places,
-        "y": p_values,
-        "mode": "lines+markers",
-        "line": {"color": faded(CALIBRATION, 0.8), "width": 1.5},
-        "marker": marker,
-        "text": ["victim fooled" if fooled else "victim not fooled" for fooled in is_fooled],
-        "hovertemplate": "strength %{x}<br>p = %{y:.3g}<br>%{text}<extra></extra>",
-        "showlegend": False,
-    }
+    text = ["victim fooled" if fooled else "victim not fooled" for fooled in is_fooled]
+    trace = p_line(places, p_values, "strength %{x}<br>p = %{y:.3g}<br>%{text}", marker) | {"text": text}
     layout = p_layout(p_values, epsilon) | {"xaxis": {"type": "category", "showgrid": False}}
     return finish(go.Figure([trace]), title, "p-value", 300, layout, LEFT)

@@ -1,10 +1,12 @@
 """Sounds: waveform, log-mel spectrogram with what a draw hides, and how strange each stretch of a recording is."""
 
+from typing import Any
+
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from idecode_core.plots.marks import calibration_band
+from idecode_core.plots.marks import Trace, calibration_band, line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, faded, finish
 
 COLUMNS = 800  # more could not be told apart on a screen
@@ -14,31 +16,22 @@ SIDES = {"l": 64, "r": 76, "pad": 0}
 HERTZ_TICKS = (250, 500, 1000, 2000, 4000, 8000, 16000)
 
 
-def waveform(samples: NDArray[np.floating], sample_rate: int, height: int = 130) -> go.Figure:
+def waveform(samples: NDArray[np.floating], sample_rate: int) -> go.Figure:
     """The lowest and highest sample of each column of the screen, over time."""
     columns = min(COLUMNS, len(samples))
     edges = np.linspace(0, len(samples), columns + 1).astype(int)[:-1]
     high, low = np.maximum.reduceat(samples, edges), np.minimum.reduceat(samples, edges)
     seconds = edges / sample_rate
-    line = {"color": CALIBRATION, "width": 1}
-    figure = go.Figure()
-    figure.add_scatter(x=seconds, y=high, mode="lines", line=line, hoverinfo="skip", showlegend=False)
-    figure.add_scatter(
-        x=seconds,
-        y=low,
-        mode="lines",
-        line=line,
-        fill="tonexty",
-        fillcolor=faded(CALIBRATION, 0.6),
-        hovertemplate="%{x:.2f} s<extra></extra>",
-        showlegend=False,
-    )
-    finish(figure, "", "Level", height)
+    look: Trace = {"color": CALIBRATION, "width": 1}
+    upper, lower = line(seconds, high, **look), line(seconds, low, hover="%{x:.2f} s", **look)
+    between = {"fill": "tonexty", "fillcolor": faded(CALIBRATION, 0.6)}
     reach = max(0.05, float(np.abs(samples).max(initial=0.0)))
-    figure.update_yaxes(range=[-1.05 * reach, 1.05 * reach], nticks=3, automargin=False)
-    figure.update_xaxes(range=[0, len(samples) / sample_rate])
-    figure.update_layout(margin={**SIDES, "t": 8})
-    return figure
+    layout = {
+        "yaxis": {"range": [-1.05 * reach, 1.05 * reach], "nticks": 3, "automargin": False},
+        "xaxis": {"range": [0, len(samples) / sample_rate]},
+        "margin": {**SIDES, "t": 8},
+    }
+    return finish(go.Figure([upper, lower | between]), "", "Level", 130, layout)
 
 
 def spectrogram(
@@ -56,12 +49,11 @@ def spectrogram(
     if hidden is not None:
         all_hidden = [hidden[:, i : i + width].all(axis=1) for i in range(0, hidden.shape[1], width)]
         shown = np.where(np.stack(all_hidden, axis=1), np.nan, shown)
-    places = np.arange(len(hertz))
+    layout, x = seconds_and_hertz(shown.shape[1], width * seconds_per_frame, hertz)
     figure = go.Figure(
         go.Heatmap(
             z=shown.astype(np.float32),
-            x=(np.arange(shown.shape[1]) + 0.5) * width * seconds_per_frame,
-            y=places,
+            x=x,
             customdata=np.broadcast_to(np.round(hertz)[:, None], shown.shape).astype(np.float32),
             colorscale="Cividis",
             zmin=float(np.quantile(decibels, 0.02)),
@@ -71,20 +63,25 @@ def spectrogram(
             hoverongaps=False,
         )
     )
-    finish(figure, "Seconds", "Frequency (Hz)", height)
+    if hidden is not None:
+        layout["plot_bgcolor"] = HIDDEN
+    return finish(figure, "Seconds", "Frequency (Hz)", height, layout)
+
+
+def seconds_and_hertz(
+    columns: int, seconds: float, hertz: NDArray[np.floating]
+) -> tuple[dict[str, Any], NDArray[np.floating]]:
+    """The layout of a spectrogram with columns of so many seconds and bands at these frequencies; the columns' middles."""
     ticks = [tick for tick in HERTZ_TICKS if hertz[0] <= tick <= hertz[-1]]
-    figure.update_yaxes(
-        tickvals=np.interp(ticks, hertz, places),
-        ticktext=[f"{tick:,}" for tick in ticks],
-        showgrid=False,
-        automargin=False,
-        range=[-0.5, len(hertz) - 0.5],
-    )
-    figure.update_xaxes(showgrid=False, range=[0, shown.shape[1] * width * seconds_per_frame])
-    figure.update_layout(
-        plot_bgcolor=HIDDEN if hidden is not None else "rgba(0,0,0,0)", margin={**SIDES, "t": 8}
-    )
-    return figure
+    up = {
+        "tickvals": np.interp(ticks, hertz, np.arange(len(hertz))),
+        "ticktext": [f"{tick:,}" for tick in ticks],
+        "showgrid": False,
+        "automargin": False,
+        "range": [-0.5, len(hertz) - 0.5],
+    }
+    across = {"showgrid": False, "range": [0, columns * seconds]}
+    return {"xaxis": across, "yaxis": up, "margin": {**SIDES, "t": 8}}, (np.arange(columns) + 0.5) * seconds
 
 
 def block_scores(
@@ -102,16 +99,8 @@ def block_scores(
     ends = [float(seconds.min()), float(seconds.max())]
     figure = go.Figure(calibration_band(ends, heights, "middle 90 % of calibration sounds", "their median"))
     for (start, end), mean in zip(seconds.tolist(), means.tolist(), strict=True):
-        figure.add_scatter(
-            x=[start, end],
-            y=[mean, mean],
-            mode="lines",
-            line={"color": OOD if mean > heights[2] else ID, "width": 6},
-            hovertemplate=f"{start:.1f} to {end:.1f} s: score {mean:.3g}<extra></extra>",
-            showlegend=False,
-        )
-    finish(figure, "Seconds", "Mean score", height)
-    figure.update_xaxes(range=ends)
-    figure.update_yaxes(rangemode="tozero", automargin=False)
-    figure.update_layout(margin=SIDES)
-    return figure
+        told, colour = f"{start:.1f} to {end:.1f} s: score {mean:.3g}", OOD if mean > heights[2] else ID
+        figure.add_trace(line([start, end], [mean, mean], hover=told, color=colour, width=6))
+    up = {"rangemode": "tozero", "automargin": False}
+    layout = {"xaxis": {"range": ends}, "yaxis": up, "margin": SIDES}
+    return finish(figure, "Seconds", "Mean score", height, layout)

@@ -7,12 +7,14 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
 from idecode_core.conformal import FloatArray
-from idecode_core.plots.marks import mark_epsilon, mark_level, without_legend
+from idecode_core.plots.marks import WITHOUT_LEGEND, line, mark_epsilon, mark_level, points
 from idecode_core.plots.style import CALIBRATION, ID, OOD, TEXT, THRESHOLD, faded, finish
+
+SHOWN = 40  # of the smallest p-values
 
 
 def batch_ranks(
-    p_values: ArrayLike, is_ood: ArrayLike, flagged: ArrayLike, *, epsilon: float, q: float, shown: int = 40
+    p_values: ArrayLike, is_ood: ArrayLike, flagged: ArrayLike, *, epsilon: float, q: float
 ) -> go.Figure:
     """The smallest p-values of a batch in order, by truth; filled when flagged by Benjamini-Hochberg.
 
@@ -20,7 +22,7 @@ def batch_ranks(
     slanted line q i / m, and flags it and all before it.
     """
     order = np.argsort(np.asarray(p_values), kind="stable")
-    shown = min(shown, order.size)
+    shown = min(SHOWN, order.size)
     p, ood, flag = (np.asarray(values)[order][:shown] for values in (p_values, is_ood, flagged))
     rank = np.arange(1, shown + 1)
     top = max(2.5 * epsilon, 1.1 * q * shown / order.size, 0.02)
@@ -29,33 +31,19 @@ def batch_ranks(
     for name, here, colour in (("iD", ~ood & inside, ID), ("OOD", ood & inside, OOD)):
         for state, filled in (("flagged", True), ("not flagged", False)):
             chosen = here & (flag == filled)
-            figure.add_scatter(
-                x=rank[chosen],
-                y=p[chosen],
-                mode="markers",
-                name=f"{name}, {state}",
-                marker={
-                    "size": 9,
-                    "color": colour,
-                    "symbol": "circle" if filled else "circle-open",
-                    "line": {"width": 2, "color": colour},
-                },
-                hovertemplate=f"{name}, {state}: p = %{{y:.3g}}, place %{{x}}<extra></extra>",
-            )
-    figure.add_scatter(
-        x=[0, shown],
-        y=[0, q * shown / order.size],
-        mode="lines",
-        line={"color": THRESHOLD, "width": 2},
-        name="q × place / size",
-        hoverinfo="skip",
-    )
+            look = {
+                "size": 9,
+                "color": colour,
+                "symbol": "circle" if filled else "circle-open",
+                "line": {"width": 2, "color": colour},
+            }
+            told = f"{name}, {state}: p = %{{y:.3g}}, place %{{x}}"
+            figure.add_trace(points(rank[chosen], p[chosen], f"{name}, {state}", told, **look))
+    slant = [0, q * shown / order.size]
+    figure.add_trace(line([0, shown], slant, "q × place / size", color=THRESHOLD, width=2))
     mark_epsilon(figure, epsilon, dash="dash", on_left=True)
-    finish(figure, "place in the batch, strangest first", "p-value", height=340)
-    without_legend(figure)
-    figure.update_xaxes(range=[0, shown + 1])
-    figure.update_yaxes(range=[-0.004, top])
-    return figure
+    layout = WITHOUT_LEGEND | {"xaxis": {"range": [0, shown + 1]}, "yaxis": {"range": [-0.004, top]}}
+    return finish(figure, "place in the batch, strangest first", "p-value", 340, layout)
 
 
 def rule_boxes(
@@ -64,26 +52,19 @@ def rule_boxes(
     """A proportion over many batches, a box for each rule, its mean as a diamond, and the limit it should keep to."""
     figure = go.Figure()
     for rule, values in values_by_rule.items():
+        name = rule.replace(" ", "<br>").replace("-", "-<br>")
         figure.add_box(
             y=values,
-            name=rule.replace(" ", "<br>").replace("-", "-<br>"),
+            name=name,
             boxpoints=False,
             line={"color": CALIBRATION},
             fillcolor=faded(CALIBRATION, 0.2),
             showlegend=False,
             hoverinfo="y",
         )
-        figure.add_scatter(
-            x=[rule.replace(" ", "<br>").replace("-", "-<br>")],
-            y=[np.mean(values)],
-            mode="markers",
-            marker={"symbol": "diamond", "size": 13, "color": TEXT},
-            showlegend=False,
-            hovertemplate=f"{rule}: mean %{{y:.1%}}<extra></extra>",
-        )
+        told = f"{rule}: mean %{{y:.1%}}"
+        figure.add_trace(points([name], [np.mean(values)], hover=told, symbol="diamond", size=13, color=TEXT))
     if limit is not None:
         mark_level(figure, limit, f"q = {limit:g}", on_left=True)
-    finish(figure, "rule", y_title, height=300)
-    without_legend(figure)
-    figure.update_yaxes(range=[-0.03, 1.03], tickformat=".0%")
-    return figure
+    layout = WITHOUT_LEGEND | {"yaxis": {"range": [-0.03, 1.03], "tickformat": ".0%"}}
+    return finish(figure, "rule", y_title, 300, layout)

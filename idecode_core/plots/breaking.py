@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
 from idecode_core.conformal import FloatArray
-from idecode_core.plots.marks import band, mark_threshold, mark_uniform, without_legend
+from idecode_core.plots.marks import WITHOUT_LEGEND, band, line, mark_threshold, mark_uniform, points
 from idecode_core.plots.style import ID, THRESHOLD, faded, finish
 
 
@@ -34,45 +34,20 @@ def uniformity(p_values: ArrayLike, *, epsilon: float, top: float) -> go.Figure:
     )
     mark_uniform(figure, 1.0)
     mark_threshold(figure, epsilon, f"ε = {epsilon:g}")
-    finish(figure, "p-value of iD test points", "times the uniform share", height=230)
-    without_legend(figure)
-    figure.update_xaxes(range=[0, 1])
-    figure.update_yaxes(range=[0, top])
-    return figure
+    layout = WITHOUT_LEGEND | {"xaxis": {"range": [0, 1]}, "yaxis": {"range": [0, top]}}
+    return finish(figure, "p-value of iD test points", "times the uniform share", 230, layout)
 
 
 def rate_curve(epsilons: ArrayLike, rates: FloatArray, *, epsilon: float, top: float) -> go.Figure:
     """The false detection rate (repeats, epsilons) against epsilon: mean, 5-95 % of the repeats, and the bound."""
     x = np.asarray(epsilons, dtype=np.float64)
     low, high = np.quantile(rates, [0.05, 0.95], axis=0)
-    figure = go.Figure()
-    figure.add_trace(band(x, low, high, faded(ID, 0.18), name="90 % of the repeats"))
-    figure.add_scatter(
-        x=x,
-        y=rates.mean(axis=0),
-        mode="lines",
-        line={"color": ID, "width": 3},
-        name="mean",
-        hovertemplate="ε = %{x:.2f}: %{y:.1%} of iD points flagged<extra></extra>",
-    )
-    figure.add_scatter(
-        x=[0, x[-1]],
-        y=[0, x[-1]],
-        mode="lines",
-        line={"color": THRESHOLD, "width": 2, "dash": "dash"},
-        name="the bound, ε",
-        hoverinfo="skip",
-    )
-    figure.add_scatter(
-        x=[epsilon],
-        y=[np.interp(epsilon, x, rates.mean(axis=0))],
-        mode="markers",
-        marker={"size": 11, "color": ID},
-        showlegend=False,
-        hovertemplate="at ε = %{x:g}: %{y:.1%}<extra></extra>",
-    )
-    finish(figure, "ε", "false detection rate", height=230)
-    without_legend(figure)
-    figure.update_xaxes(range=[0, x[-1]])
-    figure.update_yaxes(range=[0, top], tickformat=".0%")
-    return figure
+    mean, ends, here = rates.mean(axis=0), [0, x[-1]], "ε = %{x:.2f}: %{y:.1%} of iD points flagged"
+    traces = [
+        band(x, low, high, faded(ID, 0.18), name="90 % of the repeats"),
+        line(x, mean, "mean", here, color=ID, width=3),
+        line(ends, ends, "the bound, ε", color=THRESHOLD, width=2, dash="dash"),
+        points([epsilon], [np.interp(epsilon, x, mean)], hover="at ε = %{x:g}: %{y:.1%}", size=11, color=ID),
+    ]
+    layout = WITHOUT_LEGEND | {"xaxis": {"range": ends}, "yaxis": {"range": [0, top], "tickformat": ".0%"}}
+    return finish(go.Figure(traces), "ε", "false detection rate", 230, layout)

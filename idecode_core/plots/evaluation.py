@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
-from idecode_core.plots.marks import band, threshold_line
+from idecode_core.plots.marks import Trace, band, line, points, threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, OTHERS, TEXT, THRESHOLD, faded, finish
 
 if TYPE_CHECKING:
-    from idecode_core.evaluation.methods import Metric as Spread
     from idecode_core.evaluation.side_by_side import Growth, NamedCurve, Row
 
 Metric = Literal["auroc", "tnr"]
@@ -23,6 +21,8 @@ SYMBOLS = {"base score": "line-ns-open", "ICAD": "circle-open", "iDECODe": "circ
 NARROW = 4.0  # percent
 SIZES = {"base score": 19, "ICAD": 14, "iDECODe": 7}  # all three are seen where they coincide
 GREY = faded(CALIBRATION, 0.8)
+PRINTED = {"color": CALIBRATION, "symbol": "diamond-open", "line": {"width": 2}}
+"""How the paper's numbers look."""
 DETECTORS = (OOD, ID, *OTHERS[:3])
 """Colours of several detectors in one figure; from the sixth on they come again, with dashes."""
 NAMES_FROM, NAMES_STEP = 0.5, 0.068  # of the plot's height: one line of text
@@ -34,7 +34,6 @@ def roc_curves(
     selected: str,
     operating: tuple[float, float] | None = None,
     epsilon: float | None = None,
-    height: int = 420,
 ) -> go.Figure:
     """One line per OOD set, the selected one in colour, with its TNR at 90% TPR and where epsilon puts it (`operating`)."""
     figure = go.Figure()
@@ -42,35 +41,21 @@ def roc_curves(
         chosen = curve.label == selected
         figure.add_trace(_roc_line(curve, OOD if chosen else GREY, 3 if chosen else 1.5, "solid"))
         if chosen:
-            figure.add_trace(
-                go.Scatter(
-                    x=[1 - curve.tnr],
-                    y=[0.9],
-                    mode="markers",
-                    marker={
-                        "color": OOD,
-                        "size": 11,
-                        "symbol": "circle-open",
-                        "line": {"width": 2.5, "color": OOD},
-                    },
-                    hovertemplate=f"{curve.label}: of the OOD points {curve.tnr:.1%} are detected<br>when 90% of the iD "
-                    "points are kept<extra></extra>",
-                    showlegend=False,
-                )
+            told = f"{curve.label}: of the OOD points {curve.tnr:.1%} are detected<br>when 90% of the iD points are kept"
+            ring = {"width": 2.5, "color": OOD}
+            mark = points(
+                [1 - curve.tnr], [0.9], hover=told, color=OOD, size=11, symbol="circle-open", line=ring
             )
-    if operating is not None and epsilon is not None:
-        figure.add_trace(_operating(selected, operating, epsilon))
+            figure.add_trace(mark)
     names = _names_of_curves([(curve, OOD if curve.label == selected else GREY) for curve in curves])
     if operating is not None and epsilon is not None:
+        figure.add_trace(_operating(selected, operating, epsilon))
         names.append(_leader(operating, (0.42, 0.72), f"epsilon = {epsilon:g}", THRESHOLD))
-    return _finish_roc(figure, names, height)
+    return _finish_roc(figure, names)
 
 
 def detector_curves(
-    curves: Sequence[NamedCurve],
-    operating: Sequence[tuple[float, float]],
-    epsilon: float,
-    height: int = 420,
+    curves: Sequence[NamedCurve], operating: Sequence[tuple[float, float]], epsilon: float
 ) -> go.Figure:
     """Several detectors on one OOD set, each with the point where epsilon puts it."""
     figure, named = go.Figure(), []
@@ -78,20 +63,13 @@ def detector_curves(
         colour = DETECTORS[i % len(DETECTORS)]
         dash = ("solid", "dash", "dot")[(i // len(DETECTORS)) % 3]
         figure.add_trace(_roc_line(curve, colour, 3 if i == 0 else 2, dash))
-        mark = _operating(curve.label, point, epsilon)
-        mark.marker.line = {"color": colour, "width": 2}
-        figure.add_trace(mark)
+        figure.add_trace(_operating(curve.label, point, epsilon, line={"color": colour, "width": 2}))
         named.append((curve, colour))
-    return _finish_roc(figure, _names_of_curves(named), height)
+    return _finish_roc(figure, _names_of_curves(named))
 
 
-def _finish_roc(figure: go.Figure, names: list[dict[str, Any]], height: int) -> go.Figure:
-    figure.add_trace(
-        go.Scatter(
-            x=[0, 1], y=[0, 1], mode="lines", line={"color": faded(CALIBRATION, 0.6), "width": 1}, hoverinfo="skip",
-            showlegend=False,
-        )
-    )  # fmt: skip
+def _finish_roc(figure: go.Figure, names: list[dict[str, Any]]) -> go.Figure:
+    figure.add_trace(line([0, 1], [0, 1], color=faded(CALIBRATION, 0.6), width=1))
     layout = {
         "xaxis": {"range": [0, 1], "tickformat": ".0%"},
         "yaxis": {"range": [0, 1.005], "tickformat": ".0%"},
@@ -100,29 +78,18 @@ def _finish_roc(figure: go.Figure, names: list[dict[str, Any]], height: int) -> 
         "shapes": [threshold_line(y=0.9, dash="dot", width=1)],
         "annotations": names,
     }
-    return finish(figure, "OOD points let through", "iD points kept", height, layout)
+    return finish(figure, "OOD points let through", "iD points kept", 420, layout)
 
 
-def _operating(label: str, point: tuple[float, float], epsilon: float) -> go.Scatter:
-    return go.Scatter(
-        x=[point[0]],
-        y=[point[1]],
-        mode="markers",
-        marker={"color": THRESHOLD, "size": 12, "symbol": "diamond"},
-        hovertemplate=f"{label} at epsilon = {epsilon:g}:<br>iD kept %{{y:.2%}}, OOD let through %{{x:.2%}}<extra></extra>",
-        showlegend=False,
-    )
+def _operating(label: str, point: tuple[float, float], epsilon: float, **look: Any) -> Trace:
+    told = f"{label} at epsilon = {epsilon:g}:<br>iD kept %{{y:.2%}}, OOD let through %{{x:.2%}}"
+    return points([point[0]], [point[1]], hover=told, color=THRESHOLD, size=12, symbol="diamond", **look)
 
 
-def _roc_line(curve: NamedCurve, colour: str, width: float, dash: str) -> go.Scatter:
-    return go.Scatter(
-        x=curve.false_positive_rate,
-        y=curve.true_positive_rate,
-        mode="lines",
-        name=f"{curve.label} {100 * curve.auroc:.1f}",
-        line={"color": colour, "width": width, "dash": dash},
-        hovertemplate=f"{curve.label}<br>iD kept %{{y:.1%}}<br>OOD let through %{{x:.1%}}<extra></extra>",
-    )
+def _roc_line(curve: NamedCurve, colour: str, width: float, dash: str) -> Trace:
+    told = f"{curve.label}<br>iD kept %{{y:.1%}}<br>OOD let through %{{x:.1%}}"
+    x, y, name = curve.false_positive_rate, curve.true_positive_rate, f"{curve.label} {100 * curve.auroc:.1f}"
+    return line(x, y, name, told, color=colour, width=width, dash=dash)
 
 
 def _names_of_curves(curves: Sequence[tuple[NamedCurve, str]]) -> list[dict[str, Any]]:
@@ -176,81 +143,64 @@ def methods_side_by_side(
         return OOD if selected in (None, label) else GREY
 
     for label in labels:
-        means = [100 * _of(row, metric).mean for row in rows if row.label == label]
-        figure.add_trace(
-            go.Scatter(
-                x=[min(means), max(means)], y=[label, label], mode="lines", hoverinfo="skip", showlegend=False,
-                line={"color": faded(OOD if selected in (None, label) else CALIBRATION, 0.35), "width": 3},
-            )
-        )  # fmt: skip
+        means = [100 * getattr(row, metric).mean for row in rows if row.label == label]
+        faint = faded(OOD if selected in (None, label) else CALIBRATION, 0.35)
+        figure.add_trace(line([min(means), max(means)], [label, label], color=faint, width=3))
     for method in dict.fromkeys(row.method for row in rows):
         own = [row for row in rows if row.method == method]
-        spread = [100 * _of(row, metric).spread for row in own]
-        name = f"{method} (n = {own[0].n})"
-        figure.add_trace(
-            go.Scatter(
-                x=[100 * _of(row, metric).mean for row in own],
-                y=[row.label for row in own],
-                error_x={"array": spread, "color": GREY, "thickness": 1.2},
-                mode="markers",
-                name=name,
-                marker={
-                    "color": [colour(row.label) for row in own],
-                    "symbol": SYMBOLS.get(method, "square"),
-                    "size": SIZES.get(method, 12),
-                    "line": {"width": 2, "color": [colour(row.label) for row in own]},
-                },
-                customdata=[[value] for value in spread],
-                hovertemplate=f"{name}, %{{y}}: %{{x:.1f}} ± %{{customdata[0]:.2f}}<extra></extra>",
-            )
+        spread = [100 * getattr(row, metric).spread for row in own]
+        name, colours = f"{method} (n = {own[0].n})", [colour(row.label) for row in own]
+        marks = points(
+            [100 * getattr(row, metric).mean for row in own],
+            [row.label for row in own],
+            name,
+            f"{name}, %{{y}}: %{{x:.1f}} ± %{{customdata[0]:.2f}}",
+            color=colours,
+            symbol=SYMBOLS.get(method, "square"),
+            size=SIZES.get(method, 12),
+            line={"width": 2, "color": colours},
         )
-    printed = [
-        (row, row.paper_auroc if metric == "auroc" else row.paper_tnr)
-        for row in rows
-        if row.method == "iDECODe"
-    ]
-    theirs = [(row.label, number) for row, number in printed if number is not None]
+        error = {"array": spread, "color": GREY, "thickness": 1.2}
+        figure.add_trace(marks | {"error_x": error, "customdata": [[value] for value in spread]})
+    printed = [(row.label, getattr(row, f"paper_{metric}")) for row in rows if row.method == "iDECODe"]
+    theirs = [(label, number) for label, number in printed if number is not None]
     if theirs:
-        figure.add_trace(
-            go.Scatter(
-                x=[number.mean for _, number in theirs],
-                y=[label for label, _ in theirs],
-                mode="markers",
-                name="iDECODe in the paper",
-                marker={"color": CALIBRATION, "symbol": "diamond-open", "size": 12, "line": {"width": 2}},
-                customdata=[[number.table] for _, number in theirs],
-                hovertemplate="the paper's %{customdata[0]}, %{y}: %{x:.1f}<extra></extra>",
-            )
-        )
+        x, y = [number.mean for _, number in theirs], [label for label, _ in theirs]
+        told = "the paper's %{customdata[0]}, %{y}: %{x:.1f}"
+        marks = points(x, y, "iDECODe in the paper", told, size=12, **PRINTED)
+        figure.add_trace(marks | {"customdata": [[number.table] for _, number in theirs]})
     layout: dict[str, Any] = {"yaxis": {"categoryorder": "array", "categoryarray": labels[::-1]}}
-    seen = [100 * _of(row, metric).mean for row in rows] + [number.mean for _, number in theirs]
+    seen = [100 * getattr(row, metric).mean for row in rows] + [number.mean for _, number in theirs]
     if max(seen) - min(seen) < NARROW:  # a close-up would make nothing of a difference look like much
         right = min((max(seen) + min(seen) + NARROW) / 2, 100 + NARROW / 20)  # nothing is above 100 percent
         layout["xaxis"] = {"range": [right - NARROW, right]}
     return finish(figure, f"{TITLES[metric]}, percent", "OOD set", height, layout)
 
 
-def _of(row: Row, metric: Metric) -> Spread:
-    return row.auroc if metric == "auroc" else row.tnr
-
-
-def against_n(lines: Sequence[Growth], selected: str, n: int, height: int = 520) -> go.Figure:
+def against_n(lines: Sequence[Growth], selected: str, n: int) -> go.Figure:
     """AUROC and, below it, TNR as the number of transforms grows; the selected set in colour with its spread, names at the ends."""
     figure = make_subplots(rows=2, vertical_spacing=0.12)
     names: list[dict[str, Any]] = []
     ranges = {}
-    for row in (1, 2):
+    for row, metric in enumerate(TITLES, start=1):
         ends = {}
-        for line in sorted(lines, key=lambda line: line.label == selected):  # the selected one on top
-            chosen = line.label == selected
-            mean, spread = _percent(line, row)
-            ends[line.label] = float(mean[-1])
+        for one in sorted(lines, key=lambda one: one.label == selected):  # the selected one on top
+            chosen = one.label == selected
+            found = [getattr(evaluation, metric) for evaluation in one.evaluations]
+            mean = 100 * np.array([value.mean for value in found])
+            spread = 100 * np.array([value.spread for value in found])
+            ends[one.label] = float(mean[-1])
             if chosen:
-                around = band(line.ns, mean - spread, mean + spread, faded(OOD, 0.15), showlegend=False)
+                around = band(one.ns, mean - spread, mean + spread, faded(OOD, 0.15), showlegend=False)
                 figure.add_trace(around, row, 1)
-            figure.add_trace(_n_line(line, row, OOD if chosen else GREY, 3 if chosen else 1.5), row, 1)
-            if chosen and (paper := line.paper_auroc if row == 1 else line.paper_tnr):
-                figure.add_trace(_printed(line.label, paper), row, 1)
+            told = f"{one.label}, n = %{{x}}: %{{y:.1f}} ± %{{customdata[0]:.2f}}"
+            colour, width = (OOD, 3) if chosen else (GREY, 1.5)
+            path = line(one.ns, mean, one.label, told, color=colour, width=width)
+            figure.add_trace(path | {"customdata": spread[:, None]}, row, 1)
+            if chosen and (paper := getattr(one, f"paper_{metric}")):
+                x, y = zip(*paper, strict=True)
+                told = "the paper, n = %{x}: %{y:.1f}"
+                figure.add_trace(points(x, y, f"{one.label} in the paper", told, size=11, **PRINTED), row, 1)
         axis = "" if row == 1 else "2"
         seen = np.concatenate(
             [np.asarray(trace.y, dtype=float) for trace in figure.data if trace.yaxis == f"y{axis}"]
@@ -270,7 +220,7 @@ def against_n(lines: Sequence[Growth], selected: str, n: int, height: int = 520)
         "annotations": names,
         "shapes": [threshold_line(x=n, dash="dot", width=1, axis=axis) for axis in ("", "2")],
     }
-    return finish(figure, "transforms, n", f"{TITLES['auroc']}, percent", height, layout)
+    return finish(figure, "transforms, n", f"{TITLES['auroc']}, percent", 520, layout)
 
 
 def _names_at_ends(
@@ -315,33 +265,3 @@ def apart(heights: Sequence[float], gap: float) -> list[float]:
     result = np.empty(len(heights))
     result[order] = placed
     return [float(height) for height in result]
-
-
-def _percent(line: Growth, row: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means and spreads: AUROC in row 1, TNR in row 2."""
-    metrics = [evaluation.auroc if row == 1 else evaluation.tnr for evaluation in line.evaluations]
-    return 100 * np.array([m.mean for m in metrics]), 100 * np.array([m.spread for m in metrics])
-
-
-def _n_line(line: Growth, row: int, colour: str, width: float) -> go.Scatter:
-    mean, spread = _percent(line, row)
-    return go.Scatter(
-        x=line.ns,
-        y=mean,
-        mode="lines",
-        name=line.label,
-        line={"color": colour, "width": width},
-        customdata=spread[:, None],
-        hovertemplate=f"{line.label}, n = %{{x}}: %{{y:.1f}} ± %{{customdata[0]:.2f}}<extra></extra>",
-    )
-
-
-def _printed(label: str, pairs: Sequence[tuple[int, float]]) -> go.Scatter:
-    return go.Scatter(
-        x=[n for n, _ in pairs],
-        y=[value for _, value in pairs],
-        mode="markers",
-        name=f"{label} in the paper",
-        marker={"color": CALIBRATION, "symbol": "diamond-open", "size": 11, "line": {"width": 2}},
-        hovertemplate="the paper, n = %{x}: %{y:.1f}<extra></extra>",
-    )

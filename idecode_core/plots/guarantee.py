@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy import stats
 
 from idecode_core.conformal import FalseDetectionLaw, FloatArray, law_bands
 from idecode_core.guarantees.observed import PREDICTED, predictive_bands
-from idecode_core.plots.marks import band, threshold_line
+from idecode_core.plots.marks import Trace, band, line, points, threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
 
 if TYPE_CHECKING:
@@ -55,17 +55,8 @@ def false_detection_rates(
         low, high = law_bands(k, grid, LEVEL)
         name = f"true rate, {LEVEL:.0%} of calibration sets"
     figure = go.Figure(band(grid, shown(grid, low), shown(grid, high), faded(CALIBRATION, 0.25), name=name))
-    ends = [0, top * 1.04]
-    figure.add_trace(
-        go.Scatter(
-            x=ends,
-            y=shown(ends, ends),
-            mode="lines",
-            name="the bound, epsilon",
-            line={"color": THRESHOLD, "width": 2},
-            hovertemplate="the bound: epsilon = %{x:.3f}<extra></extra>",
-        )
-    )
+    ends, told = [0, top * 1.04], "the bound: epsilon = %{x:.3f}"
+    figure.add_trace(line(ends, shown(ends, ends), "the bound, epsilon", told, color=THRESHOLD, width=2))
     if resampled is not None:
         quantiles = np.quantile(np.asarray(resampled), [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
         fence, q1, median, q3, upper = (shown(epsilons, values) for values in quantiles)
@@ -84,18 +75,19 @@ def false_detection_rates(
             )
         )
     if observed:
-        dots = _dots(observed, "observed, 95% interval", {"color": ID, "size": 8})
-        dots.y = shown([o.epsilon for o in observed], [o.rate for o in observed])
-        if minus:
-            dots.x = [o.epsilon + step * 0.3 for o in observed]  # beside the box
-            for ends_of in ("array", "arrayminus"):
-                dots.error_y[ends_of] = 100 * np.asarray(dots.error_y[ends_of])
-        figure.add_trace(dots)
+        beside, unit = (step * 0.3, 100) if minus else (0.0, 1)  # beside the box, in percentage points
+        intervals = {
+            "symmetric": False,
+            "array": [unit * (o.high - o.rate) for o in observed],
+            "arrayminus": [unit * (o.rate - o.low) for o in observed],
+            "thickness": 1.6,
+            "width": 5,
+        }
+        dots = _dots(observed, shown, "observed, 95% interval", color=ID, size=8)
+        figure.add_trace(dots | {"x": [o.epsilon + beside for o in observed], "error_y": intervals})
     if here is not None and here.epsilon <= top * 1.04:
         ring = {"color": faded(ID, 0.25), "size": 15, "line": {"color": ID, "width": 2.5}}
-        mark = _dots([here], "at your epsilon", ring)
-        mark.y, mark.error_y = shown([here.epsilon], [here.rate]), None
-        figure.add_trace(mark)
+        figure.add_trace(_dots([here], shown, "at your epsilon", **ring))
     layout: dict[str, Any] = {
         "xaxis": {"range": [0, top * 1.06], "tickformat": ".3~g"},
         "yaxis": {"tickformat": ".3~g"} if minus else {"rangemode": "tozero", "tickformat": ".3~g"},
@@ -106,28 +98,23 @@ def false_detection_rates(
     return finish(figure, "false alarms allowed, epsilon", title, height, layout)
 
 
-def _dots(observed: Sequence[ObservedRate], name: str, marker: dict[str, Any]) -> go.Scatter:
+def _dots(
+    observed: Sequence[ObservedRate],
+    shown: Callable[[ArrayLike, ArrayLike], FloatArray],
+    name: str,
+    **look: Any,
+) -> Trace:
     """What was observed, each at its exact epsilon: on a diagonal a step to the side would be a step below the bound."""
-    return go.Scatter(
-        x=[o.epsilon for o in observed],
-        y=[o.rate for o in observed],
-        error_y={
-            "symmetric": False,
-            "array": [o.high - o.rate for o in observed],
-            "arrayminus": [o.rate - o.low for o in observed],
-            "thickness": 1.6,
-            "width": 5,
-        },
-        mode="markers",
-        name=name,
-        marker=marker,
-        customdata=[[o.flagged, o.total, o.low, o.high, o.epsilon, o.rate] for o in observed],
-        hovertemplate="epsilon = %{customdata[4]:.4g}: %{customdata[0]:,} of %{customdata[1]:,} iD points flagged "
-        "(%{customdata[5]:.2%})<br>95% interval of the true rate: %{customdata[2]:.2%} to %{customdata[3]:.2%}<extra></extra>",
+    told = (
+        "epsilon = %{customdata[4]:.4g}: %{customdata[0]:,} of %{customdata[1]:,} iD points flagged "
+        "(%{customdata[5]:.2%})<br>95% interval of the true rate: %{customdata[2]:.2%} to %{customdata[3]:.2%}"
     )
+    x = [o.epsilon for o in observed]
+    details = [[o.flagged, o.total, o.low, o.high, o.epsilon, o.rate] for o in observed]
+    return points(x, shown(x, [o.rate for o in observed]), name, told, **look) | {"customdata": details}
 
 
-def rate_law(law: FalseDetectionLaw, height: int = 300) -> go.Figure:
+def rate_law(law: FalseDetectionLaw) -> go.Figure:
     """The density of the true rate over calibration sets; the part above epsilon is shaded."""
     figure = go.Figure()
     if law.J > 0:
@@ -139,34 +126,16 @@ def rate_law(law: FalseDetectionLaw, height: int = 300) -> go.Figure:
             (x >= law.epsilon, OOD, "above epsilon"),
         ):
             if part.any():
-                figure.add_trace(
-                    go.Scatter(
-                        x=x[part],
-                        y=y[part],
-                        mode="lines",
-                        fill="tozeroy",
-                        fillcolor=faded(colour, 0.3),
-                        line={"color": colour, "width": 2},
-                        name=name,
-                        hovertemplate="true rate %{x:.4f}<extra></extra>",
-                    )
-                )
+                curve = line(x[part], y[part], name, "true rate %{x:.4f}", color=colour, width=2)
+                figure.add_trace(curve | {"fill": "tozeroy", "fillcolor": faded(colour, 0.3)})
     top = max((float(np.max(trace.y)) for trace in figure.data), default=1.0)
-    figure.add_trace(
-        go.Scatter(
-            x=[law.epsilon, law.epsilon],
-            y=[0, 1.05 * top],
-            mode="lines",
-            name=f"epsilon = {law.epsilon:g}",
-            line={"color": THRESHOLD, "width": 2},
-            hoverinfo="skip",
-        )
-    )
+    at, name = [law.epsilon, law.epsilon], f"epsilon = {law.epsilon:g}"
+    figure.add_trace(line(at, [0, 1.05 * top], name, color=THRESHOLD, width=2))
     layout = {"yaxis": {"showticklabels": False, "rangemode": "tozero"}}
-    return finish(figure, "true false detection rate of one calibration set", "density", height, layout)
+    return finish(figure, "true false detection rate of one calibration set", "density", 300, layout)
 
 
-def p_value_uniformity(histogram: PValueHistogram, height: int = 300) -> go.Figure:
+def p_value_uniformity(histogram: PValueHistogram) -> go.Figure:
     """Counts of iD p-values in bins, with the count expected and the band that holds a bin 95% of the time."""
     left, right = histogram.edges[:-1], histogram.edges[1:]
     middle = (left + right) / 2
@@ -183,27 +152,11 @@ def p_value_uniformity(histogram: PValueHistogram, height: int = 300) -> go.Figu
         )
     )
     steps = np.repeat(histogram.edges, 2)[1:-1]
-    for height_of, name in ((histogram.high, "95% band if exchangeable"), (histogram.low, "")):
-        figure.add_trace(
-            go.Scatter(
-                x=steps,
-                y=np.repeat(height_of, 2),
-                mode="lines",
-                line={"color": CALIBRATION, "width": 1.5},
-                name=name,
-                showlegend=bool(name),
-                hoverinfo="skip",
-            )
-        )
-    figure.add_trace(
-        go.Scatter(
-            x=steps,
-            y=np.repeat(histogram.expected, 2),
-            mode="lines",
-            line={"color": CALIBRATION, "dash": "dot", "width": 1.5},
-            name="expected",
-            hoverinfo="skip",
-        )
-    )
+    for heights, name, dash in (
+        (histogram.high, "95% band if exchangeable", "solid"),
+        (histogram.low, "", "solid"),
+        (histogram.expected, "expected", "dot"),
+    ):
+        figure.add_trace(line(steps, np.repeat(heights, 2), name, color=CALIBRATION, width=1.5, dash=dash))
     layout = {"xaxis": {"range": [0, 1]}, "yaxis": {"rangemode": "tozero"}}
-    return finish(figure, "p-value of iD test points", "points", height, layout)
+    return finish(figure, "p-value of iD test points", "points", 300, layout)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from idecode_core.plots.marks import threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
 
+BINS = 50
 CLIPPED = "; the outermost bars hold all beyond"
 
 
@@ -23,15 +24,15 @@ class Group:
     colour: str
 
 
-def bin_edges(scores: ArrayLike, bins: int = 50) -> tuple[NDArray[np.float64], bool]:
+def bin_edges(scores: ArrayLike) -> tuple[NDArray[np.float64], bool]:
     """Edges that show the bulk, and whether they are spaced by ratio: scores near zero with a long tail need that."""
     values = np.asarray(scores, dtype=np.float64)
     low, high = (float(v) for v in np.quantile(values, [0.002, 0.998]))
     if low == high:
         low, high = low - 0.5, high + 0.5
     if low > 0 and high / low > 50:
-        return np.geomspace(low, high, bins + 1), True
-    return np.linspace(low, high, bins + 1), False
+        return np.geomspace(low, high, BINS + 1), True
+    return np.linspace(low, high, BINS + 1), False
 
 
 def score_histograms(
@@ -55,35 +56,22 @@ def score_histograms(
         counts, _ = np.histogram(values.clip(edges[0], edges[-1]), edges)
         share = counts / max(values.size, 1)
         left, right = edges[:-1], edges[1:]
-        shown = 10 ** np.stack([left, right], axis=1) if by_ratio else np.stack([left, right], axis=1)
-        hover = (
-            f"{group.label}: %{{customdata[2]:,}} points (%{{y:.1%}})<br>scores %{{customdata[0]:.3g}} to "
-            "%{customdata[1]:.3g}<extra></extra>"
-        )
-        details = np.column_stack([shown, counts])
+        shown = np.stack([left, right], axis=1)
+        trace = {
+            "x": (left + right) / 2,
+            "y": share,
+            "name": group.label,
+            "customdata": np.column_stack([10**shown if by_ratio else shown, counts]),
+            "hovertemplate": f"{group.label}: %{{customdata[2]:,}} points (%{{y:.1%}})<br>scores %{{customdata[0]:.3g}} to "
+            "%{customdata[1]:.3g}<extra></extra>",
+        }
         if group.colour == CALIBRATION:  # an outline, so that what is compared with it stays in sight
-            figure.add_trace(
-                go.Scatter(
-                    x=(left + right) / 2,
-                    y=share,
-                    mode="lines",
-                    name=group.label,
-                    line={"color": CALIBRATION, "width": 2, "shape": "hvh"},
-                    customdata=details,
-                    hovertemplate=hover,
-                )
-            )
+            trace |= {"mode": "lines", "line": {"color": CALIBRATION, "width": 2, "shape": "hvh"}}
+            figure.add_scatter(**trace)
         else:
-            figure.add_trace(
-                go.Bar(
-                    x=(left + right) / 2,
-                    y=share,
-                    width=np.diff(edges),
-                    name=group.label,
-                    marker={"color": faded(group.colour, 0.5), "line": {"color": group.colour, "width": 0.5}},
-                    customdata=details,
-                    hovertemplate=hover,
-                )
+            edge = {"color": group.colour, "width": 0.5}
+            figure.add_bar(
+                **trace, width=np.diff(edges), marker={"color": faded(group.colour, 0.5), "line": edge}
             )
     layout: dict[str, Any] = {
         "barmode": "overlay",

@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from idecode_core.plots.marks import Trace, calibration_band
+from idecode_core.plots.marks import Trace, calibration_band, line, points, threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
 
 Floats = NDArray[np.float64]
@@ -62,20 +62,15 @@ def aggregate_on_histogram(
     ]
     for (x, colour, dash, text), (side, height_share) in zip(lines, label_places(shares), strict=True):
         traces.append(_upright(x, height_share * top, colour, dash, text, side))
-    return finish(
-        go.Figure(traces),
-        "Aggregated score F(V), larger is stranger",
-        "Calibration points",
-        height,
-        {
-            "bargap": 0,
-            "barmode": "overlay",
-            "showlegend": False,
-            "xaxis": {"type": "log" if logarithmic else "linear", "range": [left, right], "showgrid": False},
-            "yaxis": {"range": [0, 1.36 * top]},
-        },
-        LEFT,
-    )
+    layout = {
+        "bargap": 0,
+        "barmode": "overlay",
+        "showlegend": False,
+        "xaxis": {"type": "log" if logarithmic else "linear", "range": [left, right], "showgrid": False},
+        "yaxis": {"range": [0, 1.36 * top]},
+    }
+    title = "Aggregated score F(V), larger is stranger"
+    return finish(go.Figure(traces), title, "Calibration points", height, layout, LEFT)
 
 
 def label_places(shares: Sequence[float]) -> list[tuple[str, float]]:
@@ -100,74 +95,61 @@ def label_places(shares: Sequence[float]) -> list[tuple[str, float]]:
 
 def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | None = None) -> go.Figure:
     """Base scores of single draws over the band that holds the middle 90 % of the calibration set's."""
-    low, middle, high = np.quantile(calibration_base_scores, [0.05, 0.5, 0.95])
-    above = scores > high
-    floor = log_floor(np.concatenate([scores, [low, middle, high]]))
-    if floor is not None:
-        low, scores = max(low, floor), np.maximum(scores, floor)
-    ends = [0.4, len(scores) + 0.6]
+    (low, _, high), (shown,), around, layout = over_calibration([scores], calibration_base_scores)
     is_chosen = np.arange(len(scores)) == chosen
-    traces = [
-        *calibration_band(
-            ends, np.array([low, middle, high]), "middle 90 % of calibration", "calibration median"
-        ),
-        {
-            "type": "scatter",
-            "x": np.arange(1, len(scores) + 1),
-            "y": scores,
-            "mode": "markers",
-            "marker": dots(above, is_chosen, 11, 18),
-            "selected": {"marker": {"opacity": 1}},
-            "unselected": {"marker": {"opacity": 1}},
-            "hovertemplate": "draw %{x}<br>score %{y:.3g}<extra>click to enlarge</extra>",
-            "showlegend": False,
-        },
-    ]
-    steps = {"dtick": 1} if len(scores) <= 20 else {}
-    height: dict[str, Any] = {"type": "linear" if floor is None else "log"}
-    if floor is not None and 1e2 < max(high, scores.max()) / min(low, scores.min()) < 1e5:
-        height["dtick"] = 1  # powers of ten only; over more of them Plotly leaves some out by itself
-    return finish(
-        go.Figure(traces),
-        "Draw",
-        "Score of one draw",
-        300,
-        {
-            "xaxis": {"range": ends, "showgrid": False, **steps},
-            "yaxis": height,
-        },
-        LEFT,
-    )
+    told = "draw %{x}<br>score %{y:.3g}<extra>click to enlarge</extra>"
+    look = dots(scores > high, is_chosen, 11, 18)
+    draws = points(np.arange(1, len(scores) + 1), shown, hover=told, **look) | {
+        "selected": {"marker": {"opacity": 1}},
+        "unselected": {"marker": {"opacity": 1}},
+    }
+    if layout["yaxis"]["type"] == "log" and 1e2 < max(high, shown.max()) / min(low, shown.min()) < 1e5:
+        layout["yaxis"]["dtick"] = 1  # powers of ten only; over more of them Plotly leaves some out by itself
+    return finish(go.Figure([*around, draws]), "Draw", "Score of one draw", 300, layout, LEFT)
+
+
+def over_calibration(
+    inputs: Sequence[Floats], calibration_base_scores: Floats
+) -> tuple[Floats, list[Floats], list[Trace], dict[str, Any]]:
+    """What scores of single draws, (n,) of each input, are held against.
+
+    The calibration set's 5, 50 and 95 % quantiles, the scores as they are drawn (zeros of a logarithmic axis at its floor),
+    the band of the middle 90 %, and the layout.
+    """
+    quantiles = np.quantile(calibration_base_scores, [0.05, 0.5, 0.95])
+    floor = log_floor(np.concatenate([*inputs, quantiles]))
+    if floor is not None:
+        quantiles[0] = max(quantiles[0], floor)
+        inputs = [np.maximum(scores, floor) for scores in inputs]
+    n = len(inputs[0])
+    ends = [0.4, n + 0.6]
+    layout = {
+        "xaxis": {"range": ends, "showgrid": False, **({"dtick": 1} if n <= 20 else {})},
+        "yaxis": {"type": "linear" if floor is None else "log"},
+    }
+    around = calibration_band(ends, quantiles, "middle 90 % of calibration", "calibration median")
+    return quantiles, list(inputs), around, layout
 
 
 def p_as_n_grows(p_values: Floats, epsilon: float, n: int) -> go.Figure:
     """The p-value with the first 1, 2, ..., n_max draws, on a logarithmic axis, and epsilon."""
     counts = np.arange(1, len(p_values) + 1)
-    trace = {
-        "type": "scatter",
-        "x": counts,
-        "y": p_values,
-        "mode": "lines+markers",
-        "line": {"color": faded(CALIBRATION, 0.8), "width": 1.5},
-        "marker": dots(p_values < epsilon, counts == n, 8, 15),
-        "hovertemplate": "n = %{x}<br>p = %{y:.3g}<extra></extra>",
-        "showlegend": False,
-    }
+    marker = dots(p_values < epsilon, counts == n, 8, 15)
+    trace = p_line(counts, p_values, "n = %{x}<br>p = %{y:.3g}", marker)
     layout = p_layout(p_values, epsilon) | {"xaxis": {"range": [0.4, len(p_values) + 0.6]}}
     return finish(go.Figure([trace]), "Number of transforms, n", "p-value", 280, layout, LEFT)
 
 
+def p_line(x: Any, p_values: Floats, hover: str, marker: Trace) -> Trace:
+    """p-values as dots with a thin line from one to the next."""
+    thin = line(x, p_values, hover=hover, color=faded(CALIBRATION, 0.8), width=1.5)
+    return thin | {"mode": "lines+markers", "marker": marker}
+
+
 def p_over_seeds(p_values: Floats, seeds: Sequence[int], epsilon: float, height: int = 280) -> go.Figure:
     """The p-value of one input with freshly drawn transforms, one dot per seed; the first seed is the one on the page."""
-    trace = {
-        "type": "scatter",
-        "x": [str(seed) for seed in seeds],
-        "y": p_values,
-        "mode": "markers",
-        "marker": dots(p_values < epsilon, np.arange(len(p_values)) == 0, 10, 15),
-        "hovertemplate": "seed %{x}<br>p = %{y:.3g}<extra></extra>",
-        "showlegend": False,
-    }
+    marker = dots(p_values < epsilon, np.arange(len(p_values)) == 0, 10, 15)
+    trace = points([str(seed) for seed in seeds], p_values, hover="seed %{x}<br>p = %{y:.3g}", **marker)
     layout = p_layout(p_values, epsilon) | {"xaxis": {"type": "category", "showgrid": False}}
     return finish(go.Figure([trace]), "Seed of the draw", "p-value", height, layout, LEFT)
 
@@ -189,16 +171,11 @@ def _padded_range(low: float, high: float, logarithmic: bool) -> tuple[float, fl
 
 
 def _upright(x: float, top: float, colour: str, dash: str, text: str, side: str) -> Trace:
-    return {
-        "type": "scatter",
-        "x": [x, x],
-        "y": [0, top],
+    return line([x, x], [0, top], hover=text, color=colour, width=3, dash=dash) | {
         "mode": "lines+text",
-        "line": {"color": colour, "width": 3, "dash": dash},
         "text": ["", f"<b>{text}</b>  " if side == "left" else f"  <b>{text}</b>"],
         "textposition": f"middle {side}",
         "textfont": {"color": colour, "size": 13},
-        "hovertemplate": f"{text}<extra></extra>",
     }
 
 
@@ -220,14 +197,14 @@ def free_corner(p_values: Floats, epsilon: float, bottom: float, top: float) -> 
     >>> free_corner(np.array([0.5, 0.5, 0.06, 0.06]), 0.05, -2, 0)
     ('right', 'top')
     """
-    height, line = top - bottom, math.log10(epsilon)
-    above = (np.log10(p_values) - line) / height  # in heights of the plot
+    height, level = top - bottom, math.log10(epsilon)
+    above = (np.log10(p_values) - level) / height  # in heights of the plot
     end = max(round(LABEL[0] * len(above)), 1)
     crowds = {}
-    for x, points in (("right", above[-end:]), ("left", above[:end])):
+    for x, there in (("right", above[-end:]), ("left", above[:end])):
         for y, sign in (("bottom", 1), ("top", -1)):
-            room = (line - bottom if y == "top" else top - line) / height
-            in_the_way = (sign * points > -DOT) & (sign * points < LABEL[1] + DOT)
+            room = (level - bottom if y == "top" else top - level) / height
+            in_the_way = (sign * there > -DOT) & (sign * there < LABEL[1] + DOT)
             crowds[x, y] = int(in_the_way.sum()) + (len(above) if room < LABEL[1] else 0)
     return min(crowds, key=lambda corner: crowds[corner])
 
@@ -239,17 +216,7 @@ def p_layout(p_values: Floats, epsilon: float) -> dict[str, Any]:
     x, y = free_corner(p_values, epsilon, bottom, top)
     return {
         "yaxis": {"type": "log", "range": [bottom, top], "dtick": 1, "tickformat": "~g"},
-        "shapes": [
-            {
-                "type": "line",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": epsilon,
-                "y1": epsilon,
-                "line": {"color": THRESHOLD, "width": 2, "dash": "dash"},
-            }
-        ],
+        "shapes": [threshold_line(y=epsilon, dash="dash")],
         "annotations": [
             {
                 "xref": "paper",

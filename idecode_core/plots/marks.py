@@ -1,4 +1,4 @@
-"""Marks that many figures share: epsilon, a threshold, the height of uniform p-values, bands."""
+"""Marks that many figures share: lines and points, epsilon, a threshold, the height of uniform p-values, bands."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +10,25 @@ from idecode_core.conformal import FloatArray
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded
 
 Trace = dict[str, Any]
+WITHOUT_LEGEND: dict[str, Any] = {"showlegend": False, "margin": {"t": 14}}
+"""The layout of figures that say what is what beside the marks or in their caption."""
+
+
+def line(x: Any, y: Any, name: str = "", hover: str = "", **look: Any) -> Trace:
+    """A line. Without a name it is not in the legend; without words to `hover` the pointer passes over it."""
+    return _scatter(x, y, name, hover) | {"mode": "lines", "line": look}
+
+
+def points(x: Any, y: Any, name: str = "", hover: str = "", **look: Any) -> Trace:
+    """Markers, as `line`."""
+    return _scatter(x, y, name, hover) | {"mode": "markers", "marker": look}
+
+
+def _scatter(x: Any, y: Any, name: str, hover: str) -> Trace:
+    listed = {"name": name} if name else {"showlegend": False}
+    beside = "" if "<extra>" in hover else "<extra></extra>"  # Plotly's box with the name
+    told = {"hovertemplate": hover + beside} if hover else {"hoverinfo": "skip"}
+    return {"type": "scatter", "x": x, "y": y, **listed, **told}
 
 
 def mark_level(figure: go.Figure, y: float, text: str, *, dash: str = "solid", on_left: bool = False) -> None:
@@ -41,11 +60,6 @@ def mark_threshold(figure: go.Figure, x: float, text: str, on_left: bool = False
 def mark_uniform(figure: go.Figure, height: float) -> None:
     """A dashed line at the height that all bars have when p-values are uniform."""
     figure.add_hline(y=height, line={"color": CALIBRATION, "width": 2, "dash": "dash"})
-
-
-def without_legend(figure: go.Figure) -> go.Figure:
-    """For figures that say what is what beside the marks or in their caption."""
-    return figure.update_layout(showlegend=False, margin_t=14)
 
 
 def threshold_line(
@@ -89,15 +103,9 @@ def newcomer(
 ) -> Trace:
     """The point that is judged, in the colour of its verdict, with its name `at` one side of it."""
     colour = OOD if flagged else ID
-    return {
-        "type": "scatter",
-        "x": x,
-        "y": y,
+    return points(x, y, "newcomer", f"newcomer{hover}", **{"size": 15, "color": colour, **marker}) | {
         "mode": "markers+text",
-        "name": "newcomer",
         "text": ["  newcomer  "],
         "textposition": at,
         "textfont": {"color": colour, "size": 14},
-        "marker": {"size": 15, "color": colour, **marker},
-        "hovertemplate": f"newcomer{hover}<extra></extra>",
     }

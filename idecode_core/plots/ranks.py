@@ -6,7 +6,15 @@ from numpy.typing import ArrayLike
 
 from idecode_core import conformal
 from idecode_core.conformal import FloatArray
-from idecode_core.plots.marks import mark_epsilon, mark_threshold, mark_uniform, newcomer, without_legend
+from idecode_core.plots.marks import (
+    WITHOUT_LEGEND,
+    line,
+    mark_epsilon,
+    mark_threshold,
+    mark_uniform,
+    newcomer,
+    points,
+)
 from idecode_core.plots.style import CALIBRATION, ID, OOD, finish
 
 
@@ -35,20 +43,14 @@ def rank_line(
         ("less strange than the newcomer", s < test_score, 0.45),
         ("at least as strange", s >= test_score, 1.0),
     ):
-        figure.add_scatter(
-            x=s[here],
-            y=heights[here],
-            mode="markers",
-            name=name,
-            marker={
-                "symbol": symbol,
-                "size": size,
-                "color": CALIBRATION,
-                "opacity": opacity,
-                "angle": turned[here],
-            },
-            hovertemplate="calibration point: %{x:.1f}<extra></extra>",
-        )
+        look = {
+            "symbol": symbol,
+            "size": size,
+            "color": CALIBRATION,
+            "opacity": opacity,
+            "angle": turned[here],
+        }
+        figure.add_trace(points(s[here], heights[here], name, "calibration point: %{x:.1f}", **look))
     right = max(float(s[-1]), test_score)
     at = "middle left" if test_score > 0.8 * right else "middle right"
     marker = {"symbol": symbol, "size": size + 9, "angle": test_angle}
@@ -56,10 +58,8 @@ def rank_line(
     figure.add_vline(x=test_score, line={"color": OOD if flagged else ID, "width": 1, "dash": "dot"})
     if threshold is not None and np.isfinite(threshold):
         mark_threshold(figure, threshold, "flagged beyond", on_left=threshold > 0.6 * right)
-    finish(figure, x_title, "calibration points", height=270)
-    without_legend(figure)
-    figure.update_yaxes(range=[-1.0, max(4.0, heights.max() + 0.8)], showticklabels=False, showgrid=False)
-    return figure
+    up = {"range": [-1.0, max(4.0, heights.max() + 0.8)], "showticklabels": False, "showgrid": False}
+    return finish(figure, x_title, "calibration points", 270, WITHOUT_LEGEND | {"yaxis": up})
 
 
 def staircase(
@@ -71,23 +71,13 @@ def staircase(
     corners = np.concatenate([[low], s, [high]])
     p = float(conformal.p_values(s, [test_score])[0])
     flagged = epsilon is not None and p < epsilon
-    figure = go.Figure()
-    figure.add_scatter(
-        x=corners,
-        y=conformal.p_values(s, corners),
-        line={"color": CALIBRATION, "width": 2, "shape": "vh"},
-        mode="lines",
-        name="p-value of a newcomer with this score",
-        hovertemplate="score %{x:.1f}: p = %{y:.3f}<extra></extra>",
-    )
+    name, told = "p-value of a newcomer with this score", "score %{x:.1f}: p = %{y:.3f}"
+    stairs = line(corners, conformal.p_values(s, corners), name, told, color=CALIBRATION, width=2, shape="vh")
     at = "top left" if test_score > 0.8 * high else "top right"
-    figure.add_trace(newcomer([test_score], [p], ": p = %{y:.3f}", flagged=flagged, at=at))
+    figure = go.Figure([stairs, newcomer([test_score], [p], ": p = %{y:.3f}", flagged=flagged, at=at)])
     if epsilon is not None:
         mark_epsilon(figure, epsilon)
-    finish(figure, x_title, "p-value", height=290)
-    without_legend(figure)
-    figure.update_yaxes(range=[0, 1.05])
-    return figure
+    return finish(figure, x_title, "p-value", 290, WITHOUT_LEGEND | {"yaxis": {"range": [0, 1.05]}})
 
 
 def p_value_bars(p_values: ArrayLike, *, k: int, epsilon: float) -> go.Figure:
@@ -106,10 +96,8 @@ def p_value_bars(p_values: ArrayLike, *, k: int, epsilon: float) -> go.Figure:
             hovertemplate="p = %{x:.3g}: %{y:.1%} of the rounds<extra></extra>",
         )
     mark_uniform(figure, 1 / (k + 1))
-    finish(figure, "p-value of the newcomer", "share of rounds", height=270)
-    figure.update_xaxes(range=[0, 1 + 1 / (k + 1)])
-    figure.update_yaxes(tickformat=".0%", rangemode="tozero")
-    return figure
+    layout = {"xaxis": {"range": [0, 1 + 1 / (k + 1)]}, "yaxis": {"tickformat": ".0%", "rangemode": "tozero"}}
+    return finish(figure, "p-value of the newcomer", "share of rounds", 270, layout)
 
 
 def _stacked(sorted_values: FloatArray, width: float) -> FloatArray:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from plotly.subplots import make_subplots
 
 from idecode_core.conformal import FloatArray
-from idecode_core.plots.marks import without_legend
+from idecode_core.plots.marks import WITHOUT_LEGEND, line, points
 from idecode_core.plots.style import CALIBRATION, ID, OOD, TEXT, THRESHOLD, finish
 
 
@@ -33,45 +33,24 @@ def stream_paths(
         row_heights=[0.3, *[0.35] * len(paths)],
     )
     for name, here, colour in (("before", time <= change_at, ID), ("after", time > change_at, OOD)):
-        figure.add_scatter(
-            x=time[here],
-            y=p[here],
-            mode="markers",
-            marker={"size": 4, "color": colour, "opacity": 0.8},
-            name=f"p-values {name} the change",
-            hovertemplate="point %{x}: p = %{y:.3f}<extra></extra>",
-            row=1,
-            col=1,
-        )
+        look = {"size": 4, "color": colour, "opacity": 0.8}
+        told = "point %{x}: p = %{y:.3f}"
+        figure.add_trace(points(time[here], p[here], f"p-values {name} the change", told, **look), 1, 1)
     for row, (name, (log_path, log_limit, alarms)) in enumerate(paths.items(), start=2):
         times = np.asarray(alarms, dtype=np.int64)
         height = np.asarray(log_path) / math.log(10)
-        figure.add_scatter(
-            x=time,
-            y=height,
-            mode="lines",
-            line={"color": CALIBRATION, "width": 2},
-            name=name,
-            customdata=10 ** np.clip(height, -300, 300),
-            hovertemplate=f"{name} after point %{{x}}: %{{customdata:.3g}}<extra></extra>",
-            row=row,
-            col=1,
-        )
-        figure.add_scatter(
-            x=time[times],
-            y=height[times],
-            mode="markers",
-            marker={"symbol": "triangle-down", "size": 12, "color": OOD},
-            name=f"alarm of {name}",
-            hovertemplate=f"alarm of {name} at point %{{x}}<extra></extra>",
-            row=row,
-            col=1,
+        told = f"{name} after point %{{x}}: %{{customdata:.3g}}"
+        path = line(time, height, name, told, color=CALIBRATION, width=2)
+        figure.add_trace(path | {"customdata": 10 ** np.clip(height, -300, 300)}, row, 1)
+        look = {"symbol": "triangle-down", "size": 12, "color": OOD}
+        alarm = f"alarm of {name}"
+        figure.add_trace(
+            points(time[times], height[times], alarm, f"{alarm} at point %{{x}}", **look), row, 1
         )
         figure.add_hline(y=log_limit / math.log(10), line={"color": THRESHOLD, "width": 2}, row=row, col=1)
     if 0 < change_at < p.size:
         figure.add_vline(x=change_at + 0.5, line={"color": TEXT, "width": 2, "dash": "dot"})
-    finish(figure, "", "", height=180 + 165 * len(paths))
-    without_legend(figure)
+    finish(figure, "", "", 180 + 165 * len(paths), WITHOUT_LEGEND)
     figure.update_xaxes(range=[0, p.size + 1])
     figure.update_xaxes(title_text="point of the stream", row=1 + len(paths), col=1)
     figure.update_yaxes(title_text="p-value", range=[0, 1], row=1, col=1)

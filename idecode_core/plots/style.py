@@ -39,59 +39,22 @@ class Theme:
     text: Mapping[str, str]
 
 
-LIGHT = Theme(
-    background="#FFFFFF",
-    lines=dict(
-        zip(
-            (ID, OOD, THRESHOLD, CALIBRATION, *OTHERS, TEXT),
-            (ID, OOD, THRESHOLD, CALIBRATION, "#009E73", "#B07D00", "#2C8DC4", "#6F6A00", TEXT),
-            strict=True,
-        )
-    ),
-    text=dict(
-        zip(
-            (ID, OOD, THRESHOLD, CALIBRATION, *OTHERS, TEXT),
-            (ID, "#BF5000", "#A8557F", "#6E6E6E", "#007F5C", "#8A6D00", "#1F78AD", "#6F6A00", "#5B6672"),
-            strict=True,
-        )
-    ),
+def _theme(background: str, *, lines: str, text: str) -> Theme:
+    """From what each colour of the palette becomes, in its order."""
+    palette = (ID, OOD, THRESHOLD, CALIBRATION, *OTHERS, TEXT)
+    painted = (dict(zip(palette, colours.split(), strict=True)) for colours in (lines, text))
+    return Theme(background, *painted)
+
+
+LIGHT = _theme(
+    "#FFFFFF",
+    lines="#0072B2 #D55E00 #CC79A7 #8C8C8C #009E73 #B07D00 #2C8DC4 #6F6A00 #7B8794",
+    text="#0072B2 #BF5000 #A8557F #6E6E6E #007F5C #8A6D00 #1F78AD #6F6A00 #5B6672",
 )
-DARK = Theme(
-    background="#10161D",
-    lines=dict(
-        zip(
-            (ID, OOD, THRESHOLD, CALIBRATION, *OTHERS, TEXT),
-            (
-                "#56B4E9",
-                "#F08A3C",
-                "#DE97BC",
-                "#A6A6A6",
-                "#2BC79B",
-                "#E6B422",
-                "#B7A6F0",
-                "#F0F08A",
-                "#A9B4C0",
-            ),
-            strict=True,
-        )
-    ),
-    text=dict(
-        zip(
-            (ID, OOD, THRESHOLD, CALIBRATION, *OTHERS, TEXT),
-            (
-                "#5CB8EE",
-                "#F59A52",
-                "#DE97BC",
-                "#B5B5B5",
-                "#2BC79B",
-                "#E6B422",
-                "#B7A6F0",
-                "#F0F08A",
-                "#C3CCD6",
-            ),
-            strict=True,
-        )
-    ),
+DARK = _theme(
+    "#10161D",
+    lines="#56B4E9 #F08A3C #DE97BC #A6A6A6 #2BC79B #E6B422 #B7A6F0 #F0F08A #A9B4C0",
+    text="#5CB8EE #F59A52 #DE97BC #B5B5B5 #2BC79B #E6B422 #B7A6F0 #F0F08A #C3CCD6",
 )
 FADED = re.compile(r"rgba\((\d+), (\d+), (\d+), ([\d.]+)\)")
 

@@ -58,9 +58,7 @@ def chart(
     x_title: str,
     y_title: str,
     boxes: Sequence[Box] = (),
-    y_range: tuple[float, float] | None = None,
     width: int = WIDTH,
-    height: int = HEIGHT,
 ) -> str:
     """A chart of lines and boxes as a self-contained SVG."""
     xs = [x for line in lines for x in line.x] + [box.x for box in boxes]
@@ -68,7 +66,7 @@ def chart(
         y for box in boxes for y in box.values
     ]
     x_low, x_high = min(xs), max(xs)
-    y_low, y_high = y_range or (min(ys), max(ys))
+    y_low, y_high = min(ys), max(ys)
     if boxes:
         margin = (x_high - x_low) / max(len(boxes), 1)
         x_low, x_high = x_low - margin, x_high + margin
@@ -78,10 +76,10 @@ def chart(
         return f"{LEFT + (x - x_low) / x_span * (width - LEFT - RIGHT):.1f}"
 
     def py(y: float) -> str:
-        return f"{height - BOTTOM - (y - y_low) / y_span * (height - TOP - BOTTOM):.1f}"
+        return f"{HEIGHT - BOTTOM - (y - y_low) / y_span * (HEIGHT - TOP - BOTTOM):.1f}"
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}" '
         f'font-family="Segoe UI, Helvetica, Arial, sans-serif" font-size="12" fill="{TEXT}" role="img">',
         f"<title>{escape(title)}</title>",
         f'<text x="{LEFT}" y="16" font-weight="600">{escape(title)}</text>',
@@ -92,11 +90,11 @@ def chart(
         )
         parts.append(f'<text x="{LEFT - 6}" y="{py(y)}" dy="4" text-anchor="end">{y:g}</text>')
     for x in ticks(x_low, x_high, 8):
-        parts.append(f'<text x="{px(x)}" y="{height - BOTTOM + 16}" text-anchor="middle">{x:g}</text>')
+        parts.append(f'<text x="{px(x)}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{x:g}</text>')
     middle = (LEFT + width - RIGHT) / 2
-    parts.append(f'<text x="{middle:.0f}" y="{height - 8}" text-anchor="middle">{escape(x_title)}</text>')
+    parts.append(f'<text x="{middle:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x_title)}</text>')
     parts.append(
-        f'<text transform="translate(13 {(TOP + height - BOTTOM) / 2:.0f}) rotate(-90)" text-anchor="middle">'
+        f'<text transform="translate(13 {(TOP + HEIGHT - BOTTOM) / 2:.0f}) rotate(-90)" text-anchor="middle">'
         f"{escape(y_title)}</text>"
     )
     for line in lines:
@@ -123,15 +121,15 @@ def chart(
     return "\n".join([*parts, "</svg>\n"])
 
 
-def grid(charts: Sequence[str], columns: int, width: int = WIDTH, height: int = HEIGHT) -> str:
+def grid(charts: Sequence[str], columns: int, width: int) -> str:
     """Charts of one size, side by side and below each other, as one SVG."""
     rows = -(-len(charts) // columns)
     placed = [
-        svg.replace("<svg ", f'<svg x="{width * (i % columns)}" y="{height * (i // columns)}" ', 1)
+        svg.replace("<svg ", f'<svg x="{width * (i % columns)}" y="{HEIGHT * (i // columns)}" ', 1)
         for i, svg in enumerate(charts)
     ]
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width * columns} {height * rows}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width * columns} {HEIGHT * rows}" role="img">'
     )
     return "\n".join([head, *placed, "</svg>\n"])
 

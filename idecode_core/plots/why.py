@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from idecode_core.plots.audio import seconds_and_hertz
 from idecode_core.plots.marks import Trace
 from idecode_core.plots.style import CALIBRATION, ID, OOD, finish
 
@@ -15,15 +16,13 @@ DIVERGING = [[0.0, ID], [0.5, "rgba(255, 255, 255, 0)"], [1.0, OOD]]
 ROW, FRAME = 40, 70  # pixels of a bar, and of what is around them
 
 
-def score_parts(
-    names: Sequence[str], values: Sequence[float], total: str = "score of this draw"
-) -> go.Figure:
+def score_parts(names: Sequence[str], values: Sequence[float]) -> go.Figure:
     """Each bar begins where the one above ends; the last one, from 0, is their sum."""
     ends = np.cumsum(values)
     starts = [0.0, *ends[:-1].tolist(), 0.0]
     lengths = [*values, float(ends[-1])]
     colours = [*(OOD if value > 0 else ID for value in values), CALIBRATION]
-    labels = [*names, f"<b>{total}</b>"]
+    labels = [*names, "<b>score of this draw</b>"]
     trace: Trace = {
         "type": "bar",
         "orientation": "h",
@@ -48,7 +47,7 @@ def score_parts(
     return finish(go.Figure([trace]), "Score, larger is stranger", "", ROW * len(labels) + FRAME, layout)
 
 
-def strange_parts(pixels: NDArray[np.uint8], drops: Floats, height: int = 340) -> go.Figure:
+def strange_parts(pixels: NDArray[np.uint8], drops: Floats) -> go.Figure:
     """How far hiding each part of a picture (h, w, 3) lowers its score: `drops` (cells, cells) over the picture."""
     reach = float(np.abs(drops).max()) or 1.0
     size, cells = len(pixels), len(drops)
@@ -75,22 +74,17 @@ def strange_parts(pixels: NDArray[np.uint8], drops: Floats, height: int = 340) -
         "yaxis": {**axis, "range": [size - 0.5, -0.5], "scaleanchor": "x", "constrain": "domain"},
         "margin": {"l": 0, "r": 0, "t": 8, "b": 8},
     }
-    return finish(figure, "", "", height, layout)
+    return finish(figure, "", "", 340, layout)
 
 
-def moved_by_masks(
-    effects: Floats, seconds_per_frame: float, hertz: NDArray[np.floating], height: int = 240
-) -> go.Figure:
+def moved_by_masks(effects: Floats, seconds_per_frame: float, hertz: NDArray[np.floating]) -> go.Figure:
     """Mean score with a cell hidden, less that with it shown: `effects` (bands, frames), NaN where it is not known."""
-    from idecode_core.plots.audio import HERTZ_TICKS, SIDES
-
     reach = float(np.nanmax(np.abs(effects), initial=0.0)) or 1.0
-    bands = np.arange(len(hertz))
+    layout, x = seconds_and_hertz(effects.shape[1], seconds_per_frame, hertz)
     figure = go.Figure(
         go.Heatmap(
             z=effects.astype(np.float32),
-            x=(np.arange(effects.shape[1]) + 0.5) * seconds_per_frame,
-            y=bands,
+            x=x,
             colorscale=[[0.0, ID], [0.5, "#E8E8E8"], [1.0, OOD]],
             zmin=-reach,
             zmax=reach,
@@ -99,16 +93,4 @@ def moved_by_masks(
             hoverongaps=False,
         )
     )
-    ticks = [tick for tick in HERTZ_TICKS if hertz[0] <= tick <= hertz[-1]]
-    layout = {
-        "yaxis": {
-            "tickvals": np.interp(ticks, hertz, bands),
-            "ticktext": [f"{tick:,}" for tick in ticks],
-            "showgrid": False,
-            "automargin": False,
-            "range": [-0.5, len(hertz) - 0.5],
-        },
-        "xaxis": {"showgrid": False, "range": [0, effects.shape[1] * seconds_per_frame]},
-        "margin": {**SIDES, "t": 8},
-    }
-    return finish(figure, "Seconds", "Frequency (Hz)", height, layout)
+    return finish(figure, "Seconds", "Frequency (Hz)", 240, layout)
