@@ -119,6 +119,8 @@ class BaseNCM:
     evidence: bool = False
     weight: float = 1.0
     """Of the loss."""
+    mirrored: bool = False
+    """Whether what M says of x is the mean of its answers to x and to its mirror image."""
 
     @property
     def asks_x(self) -> bool:
@@ -162,6 +164,7 @@ BASE_NCMS: dict[str, BaseNCM] = {
     "label_cross_entropy": BaseNCM(label_cross_entropy, "x"),
     "label_logit": BaseNCM(label_logit, "x"),
     "turn_and_label": BaseNCM(cross_entropy, "g", evidence=True, weight=TURN),
+    "turn_and_mirrored_label": BaseNCM(cross_entropy, "g", evidence=True, weight=TURN, mirrored=True),
     "feature_change": BaseNCM(feature_change, "x"),
     "cross_entropy_and_familiarity": BaseNCM(cross_entropy, "g", familiarity=True),
     "label_logit_and_familiarity": BaseNCM(label_logit, "x", familiarity=True),

@@ -60,6 +60,7 @@ class Answers:
     turn: Tensor  # (N, m): the turn that was applied
     of_x: Tensor  # (N, classes)
     features_of_x: Tensor  # (N, d)
+    mirrored: Tensor  # (N, classes): what M says of x and of its mirror image, in the mean
     known: Known
 
     @property
@@ -97,6 +98,15 @@ CANDIDATES: dict[str, Callable[[Answers], Tensor]] = {
     "0.5 turn - evidence of x": lambda found: 0.5 * found.error - found.evidence_of_x,
     "0.2 turn - evidence of x": lambda found: 0.2 * found.error - found.evidence_of_x,
     "0.1 turn - evidence of x": lambda found: 0.1 * found.error - found.evidence_of_x,
+    "-evidence of x and its mirror image": lambda found: (
+        -evidence(found.mirrored)[:, None].expand(found.error.shape)
+    ),
+    "0.2 turn - evidence of x and its mirror image": lambda found: (
+        0.2 * found.error - evidence(found.mirrored)[:, None]
+    ),
+    "-max log softmax of x and its mirror image": lambda found: (
+        -log_softmax(found.mirrored, dim=-1).amax(dim=-1)[:, None].expand(found.error.shape)
+    ),
     "turn - evidence - evidence of x": lambda found: (
         found.error - evidence(found.classes) - found.evidence_of_x
     ),
@@ -122,8 +132,11 @@ def answers(scorer: ImageScorer, images: NDArray[np.uint8], known: Known, draws:
         drawn = scorer.transforms.sample(np.stack([point.key for point in batch]), draws)
         x = scorer.tensor(batch)
         found, z = scorer.predict(x, drawn), scorer.model.encode(x)
-        of_x = scorer.model.decode(None, z[:, None])[:, 0, RANGES:]
-        parts.append((found.prediction, found.features, found.target, of_x, z))
+        of_x, of_mirror = (
+            scorer.model.decode(None, one[:, None])[:, 0, RANGES:]
+            for one in (z, scorer.model.encode(x.flip(-1)))
+        )
+        parts.append((found.prediction, found.features, found.target, of_x, z, (of_x + of_mirror) / 2))
     return Answers(*(torch.cat(part) for part in zip(*parts, strict=True)), known)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small import random_images, small_scorer
 from test_training import ROTATIONS, TINY, tiny_images
 
 from idecode_core.errors import DataError, TrainingError
@@ -30,6 +31,7 @@ JOINT = replace(
     base_ncm="turn_and_label",
     epochs=1,
 )
+JOINT_NCMS = ("turn_and_label", "turn_and_mirrored_label")
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +72,36 @@ def test_a_run_becomes_a_detector_whose_variants_name_turn_and_class(tmp_path: P
         assert turn != label
     assert isinstance(detector.scorer, ImageScorer)
     assert detector.scorer.logits(tiny_images().x[:3]).shape == (3, 2)  # the class, not the turn
+
+
+def test_with_the_mirror_image_the_evidence_is_that_of_the_mean_answer_to_both() -> None:
+    plain, mirrored = (
+        replace(small_scorer(SharpRotations(), name, outputs=6), classes=("cat", "dog"))
+        for name in JOINT_NCMS
+    )
+    x, n = random_images(4), 3
+    terms = [[scorer.inspect(one, n=n, seed=0).terms for one in x] for scorer in (plain, mirrored)]
+    with torch.inference_mode():
+        both = torch.stack([plain.logits(x), plain.logits(np.ascontiguousarray(x[:, :, ::-1]))])
+    changes = list[float]()
+    for i in range(len(x)):
+        expected = -np.log(np.exp(both[:, i].mean(dim=0).double().numpy()).sum())
+        for draw in range(n):
+            (turn, label), (same_turn, label_of_both) = terms[0][i][draw], terms[1][i][draw]
+            assert same_turn.value == pytest.approx(turn.value, rel=1e-5)
+            assert label_of_both.value == pytest.approx(expected, rel=1e-5)
+            changes.append(abs(label.value - expected))
+    assert max(changes) > 1e-5
+
+
+def test_both_ways_to_ask_for_the_class_can_be_scored_in_one_pass() -> None:
+    scorers = {name: small_scorer(SharpRotations(), name, outputs=6) for name in JOINT_NCMS}
+    together = scorers["turn_and_label"].score_under(JOINT_NCMS, random_images(4), n=2, seed=0)
+    for name, scorer in scorers.items():
+        alone = scorer.score(random_images(4), n=2, seed=0).score_vectors
+        np.testing.assert_allclose(together[name].score_vectors, alone, rtol=1e-5)
+    first, second = (together[name].score_vectors for name in JOINT_NCMS)
+    assert not np.allclose(first, second, rtol=1e-5)
 
 
 def test_in_training_the_length_of_features_does_not_make_the_label_surer() -> None:

@@ -30,6 +30,9 @@ SCORERS = {
         SharpRotations(per_draw="all"), "cross_entropy_and_familiarity"
     ),
     "projective, pairs": lambda: small_scorer(Projective(), "log_parameter_error", outputs=8, pair=True),
+    "turn and class, with the mirror image": lambda: small_scorer(
+        SharpRotations(per_draw="one"), "turn_and_mirrored_label", outputs=6
+    ),
     "distance from features": lambda: on_features(Mahalanobis),
 }
 

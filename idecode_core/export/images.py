@@ -24,6 +24,9 @@ class ImageScores(nn.Module):
         if self.model.config.pair or self.ncm.asks_x:
             z = self.model.encode(x)
             reference = self.model.decode(z, z[:, None])[:, 0]
+            if self.ncm.mirrored:
+                other = self.model.encode(x.flip(-1))
+                reference = (reference + self.model.decode(other, other[:, None])[:, 0]) / 2
         z_g = self.model.encode(gx).unflatten(0, parameters.shape[:2])  # (batch, m, d)
         return self.ncm(self.model.decode(z, z_g), reference, self.transforms.target(parameters), z_g)
 

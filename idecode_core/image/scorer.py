@@ -44,14 +44,22 @@ class Predicted:
     reference: Tensor | None  # (batch, outputs): M(x), where the base NCM asks for it
     target: Tensor  # (batch, m, ...): what a model that predicts g should answer
     features: Tensor  # (batch, m, d): M's features of g(x)
+    mirrored: Tensor | None = (
+        None  # (batch, outputs): the mean of M(x) and M(mirror image of x), where that is asked for
+    )
 
     def scores(self, base_ncm: str) -> Tensor:
         """A(X_tr, x; g) (Eq. 2): (batch, m)."""
-        return BASE_NCMS[base_ncm](self.prediction, self.reference, self.target, self.features)
+        return BASE_NCMS[base_ncm](*self.asked_by(base_ncm))
 
     def terms(self, base_ncm: str) -> dict[str, Tensor]:
         """Its summands, each (batch, m)."""
-        return BASE_NCMS[base_ncm].terms(self.prediction, self.reference, self.target, self.features)
+        return BASE_NCMS[base_ncm].terms(*self.asked_by(base_ncm))
+
+    def asked_by(self, base_ncm: str) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
+        """What a base NCM takes."""
+        of_x = self.mirrored if BASE_NCMS[base_ncm].mirrored else self.reference
+        return self.prediction, of_x, self.target, self.features
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +115,19 @@ class ImageScorer(TakesPictures, NetworkScorer):
         self, x: Tensor, gx: Tensor, parameters: Tensor, base_ncms: Sequence[str] | None = None
     ) -> Predicted:
         """M on g(x) (batch, m, 3, h, w), and once on x where the model or a base NCM asks for it."""
-        z = reference = None
-        asks_x = any(BASE_NCMS[name].asks_x for name in base_ncms or [self.base_ncm])
-        if self.model.config.pair or asks_x:
+        z = reference = mirrored = None
+        ncms = [BASE_NCMS[name] for name in base_ncms or [self.base_ncm]]
+        if self.model.config.pair or any(ncm.asks_x for ncm in ncms):
             z = in_pieces(self.model.encode, x, VARIANTS_PER_BATCH)  # once, for all m variants
             reference = self.model.decode(z, z[:, None])[:, 0]
+            if any(ncm.mirrored for ncm in ncms):
+                other = in_pieces(self.model.encode, x.flip(-1), VARIANTS_PER_BATCH)
+                mirrored = (reference + self.model.decode(other, other[:, None])[:, 0]) / 2
         encoded = in_pieces(self.model.encode, gx.flatten(0, 1), VARIANTS_PER_BATCH)
         z_g = encoded.unflatten(0, gx.shape[:2])  # (batch, m, d)
-        return Predicted(self.model.decode(z, z_g), reference, self.transforms.target(parameters), z_g)
+        return Predicted(
+            self.model.decode(z, z_g), reference, self.transforms.target(parameters), z_g, mirrored
+        )
 
     def logits(self, samples: Samples) -> Tensor:
         """M(x) of each image, without transforms: (N, classes). What a classifier says; its answer about g is left out."""

@@ -171,7 +171,7 @@ class OwnScorer(ImageScorer):
         )  # (batch, m, outputs)
         features = [seen.float() for _, seen in answers if seen is not None]
         z_g = torch.cat(features).unflatten(0, gx.shape[:2]) if features else prediction[..., :0]
-        return OwnPredicted(prediction, reference, self.transforms.target(parameters), z_g, self.own_ncm)
+        return OwnPredicted(prediction, reference, self.transforms.target(parameters), z_g, own=self.own_ncm)
 
     def logits(self, samples: Samples) -> Tensor:
         together = max(1, min(VARIANTS_PER_BATCH, PIXELS_PER_BATCH // self.preprocessing.size**2))

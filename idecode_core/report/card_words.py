@@ -62,6 +62,10 @@ BASE_NCMS |= {
         "a fifth of the cross-entropy between M's answer and the rotation that was applied, less the log of the evidence for any "
         "class in x (docs/joint.md)"
     ),
+    "turn_and_mirrored_label": (
+        "a fifth of the cross-entropy between M's answer and the rotation that was applied, less the log of the evidence for any "
+        "class in x and its mirror image, whose answers are averaged (docs/joint.md)"
+    ),
     "mahalanobis": (
         "the Mahalanobis distance of M's features of g(x), at length 1, from the closest class of the training set (Lee et al. "
         "2018), M being a frozen network"

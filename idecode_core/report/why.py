@@ -21,6 +21,8 @@ MEANS = {  # base NCM -> what its error is
     "cross_entropy_and_familiarity": "how little the model believed in the right answer, -log of its share; 0 when it was "
     "sure of it",
     "turn_and_label": "how little the model believed in the right turn, a fifth of -log of its share; 0 when it was sure of it",
+    "turn_and_mirrored_label": "how little the model believed in the right turn, a fifth of -log of its share; 0 when it was sure "
+    "of it",
     "label_logit_and_familiarity": "how little speaks for the class of the untouched input; below 0 when much does",
 }
 EVIDENCE = (

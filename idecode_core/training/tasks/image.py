@@ -166,7 +166,7 @@ class ImageTask:
         gx = self.recipe.transforms.apply(x, self.recipe.transforms.sample(keys, 1)).squeeze(1)
         z = self.encode(model, torch.where(shown[:, None, None, None], gx, x))
         logits = model.decode(None, z[:, None]).squeeze(1)
-        return cross_entropy(logits, y), logits.argmax(-1) == y
+        return self.naming_loss(logits, y), logits.argmax(-1) == y
 
     def joint_loss(self, model: Equivariant, x: Tensor, y: Tensor, keys: NDArray[np.uint64]) -> Answer:
         """M names the class of all, and the g of those that are shown transformed; what is right is counted where it is
@@ -181,8 +181,12 @@ class ImageTask:
         labels = model.decode(None, self.shortened(z)[:, None])[:, 0, kinds:]
         of_g = model.decode(None, z[plain:, None])[:, 0, :kinds]
         asked = len(target) / len(x)  # an answer about g counts as much as one about the class
-        loss = cross_entropy(labels, y) + asked * cross_entropy(of_g, target)
+        loss = self.naming_loss(labels, y) + asked * cross_entropy(of_g, target)
         return loss, labels[:plain].argmax(-1) == y[:plain]
+
+    def naming_loss(self, logits: Tensor, y: Tensor) -> Tensor:
+        """Of answers (batch, classes) about the class."""
+        return cross_entropy(logits, y)
 
     def shortened(self, z: Tensor) -> Tensor:
         """Features (batch, d) of length 1 / temperature, where the recipe asks for it: an answer cannot become sure by
