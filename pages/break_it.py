@@ -1,30 +1,20 @@
 """Break it: violate one assumption at a time and watch the guarantee go, beside the intact run."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from idecode_core.plots import breaking as plots
+from idecode_core.report.breaking import break_it_export
 from idecode_core.simulate import SWITCHES, Comparison, Run, break_it
 from idecode_core.simulate.breaking import PREDICTIONS, what_happened
 from idecode_core.simulate.world import DIMENSIONS
 from ui.frame.catalogue import link
+from ui.frame.export import export_row
 from ui.frame.look import show
 from ui.frame.messages import guard
-from ui.learn.teaching import (
-    LINKED,
-    ask_the_class,
-    class_plan,
-    export_row,
-    lesson,
-    percent,
-    seed_control,
-    verdict,
-)
-
-if TYPE_CHECKING:
-    from idecode_core.report import Export
+from ui.learn.teaching import LINKED, ask_the_class, class_plan, lesson, percent, seed_control, verdict
 
 REPEATS = 200
 QUESTIONS = {
@@ -60,17 +50,9 @@ QUESTIONS = {
 
 
 @st.cache_data(show_spinner=False, max_entries=64)
-def simulate(switch: str, k: int, n: int, seed: int) -> Comparison:
+def simulate(arguments: dict[str, Any], seed: int) -> Comparison:
     """Both runs; epsilon is applied afterwards, so moving it simulates nothing."""
-    return break_it(switch, k=k, n=n, repeats=REPEATS, generator=np.random.default_rng(seed))
-
-
-def export(comparison: Comparison, switch: str, seed: int, epsilon: float) -> "Export":
-    """Both runs, to keep."""
-    from idecode_core.report.breaking import break_it_export
-
-    arguments: dict[str, Any] = {"switch": switch, "k": comparison.k, "n": comparison.n, "repeats": REPEATS}
-    return break_it_export(comparison, arguments, seed=seed, epsilon=epsilon)
+    return break_it(**arguments, generator=np.random.default_rng(seed))
 
 
 def show_run(run: Run, name: str, right: str, epsilon: float, top: float, rate_top: float) -> None:
@@ -97,22 +79,19 @@ def headline(comparison: Comparison, epsilon: float) -> None:
     intact, broken = comparison.intact, comparison.broken
     rate, found = broken.mean_false_detection_rate(epsilon), broken.mean_detection_rate(epsilon)
     lost = intact.mean_detection_rate(epsilon) - found
+    sentence = (
+        f"Nothing to see with these settings: {percent(rate)} false alarms, ε allows {percent(epsilon)}."
+    )
     if rate > epsilon + 0.005:
-        verdict(
-            True,
-            f"Broken: {percent(rate)} of in-distribution points are flagged. ε allows {percent(epsilon)}.",
+        sentence = (
+            f"Broken: {percent(rate)} of in-distribution points are flagged. ε allows {percent(epsilon)}."
         )
     elif lost > 0.05:
-        verdict(
-            True,
+        sentence = (
             f"Blinded: few false alarms ({percent(rate)}), but only {percent(found)} of OOD points are found, "
-            f"not {percent(found + lost)}.",
+            f"not {percent(found + lost)}."
         )
-    else:
-        verdict(
-            False,
-            f"Nothing to see with these settings: {percent(rate)} false alarms, ε allows {percent(epsilon)}.",
-        )
+    verdict(rate > epsilon + 0.005 or lost > 0.05, sentence)
 
 
 def show_result(comparison: Comparison, epsilon: float) -> None:
@@ -178,14 +157,15 @@ with guard(), lesson("Break it"):
                 icon=":material/how_to_vote:",
             )
         else:
-            comparison = simulate(switch, k, n, seed)
+            arguments = {"switch": switch, "k": k, "n": n, "repeats": REPEATS}
+            comparison = simulate(arguments, seed)
             if vote:
                 truth = what_happened(comparison, epsilon)
                 st.markdown(
                     f"You said: {vote.lower()}. {'That is right.' if vote == truth else f'It is: {truth.lower()}.'}"
                 )
             show_result(comparison, epsilon)
-            ask_the_class(QUESTIONS[switch])
-            export_row("break-it", lambda: export(comparison, switch, seed, epsilon))
+            ask_the_class(*QUESTIONS[switch])
+            export_row("break-it", lambda: break_it_export(comparison, arguments, seed=seed, epsilon=epsilon))
         class_plan()
         link("attack_lab", "Not chance but intent: inputs that somebody chose, in the Attack lab", "target")

@@ -4,12 +4,14 @@ from typing import Any
 
 import streamlit as st
 
+from ui.frame.choices import one_of
+from ui.frame.export import export_row
 from ui.frame.messages import guard
 from ui.learn.arrow_lesson import Lesson, export_of
 from ui.learn.arrow_model import step_4_model, step_5_draws, step_6_algorithm
 from ui.learn.arrow_ranks import step_1_rank, step_2_p_value, step_3_threshold
 from ui.learn.playground import playground
-from ui.learn.teaching import LINKED, class_plan, export_row, lesson, seed_control
+from ui.learn.teaching import LINKED, class_plan, lesson, seed_control
 
 STEPS = {
     "1 Rank": step_1_rank,
@@ -59,9 +61,7 @@ def next_step() -> None:
 
 with guard(), lesson("How it works"):
     with st.container(horizontal=True, vertical_alignment="center"):
-        step = st.segmented_control(
-            "Step", NAMES, default=NAMES[0], required=True, key="step", **LINKED, label_visibility="collapsed", wrap=True,
-        )  # fmt: skip
+        step = one_of("Step", NAMES, "step", **LINKED, wrap=True)
         if step != PLAYGROUND:
             st.button("Next", icon=":material/arrow_forward:", type="primary", on_click=next_step, key="next")
     if step == PLAYGROUND:

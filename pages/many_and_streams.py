@@ -1,7 +1,6 @@
 """Many and streams: a batch of many points, and a stream that changes."""
 
-import streamlit as st
-
+from ui.frame.choices import one_of
 from ui.frame.messages import guard
 from ui.learn.batch_lesson import batch_lesson
 from ui.learn.stream_lesson import stream_lesson
@@ -10,14 +9,5 @@ from ui.learn.teaching import LINKED, class_plan, lesson
 VIEWS = {"A batch of many": batch_lesson, "A stream that changes": stream_lesson}
 
 with guard(), lesson("Many and streams"):
-    view = st.segmented_control(
-        "View",
-        list(VIEWS),
-        default=next(iter(VIEWS)),
-        required=True,
-        key="view",
-        **LINKED,
-        label_visibility="collapsed",
-    )
-    VIEWS[view]()
+    VIEWS[one_of("View", VIEWS, "view", **LINKED)]()
     class_plan()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from idecode_core.report import Report, to_csv, to_html, to_json
+from idecode_core.report import Export, Report, to_csv, to_html, to_json
 
 
 def download_row(
@@ -34,3 +34,8 @@ def download_row(
                 on_click="ignore",
                 icon=f":material/{icon}:",
             )
+
+
+def export_row(stem: str, export: Callable[[], Export], key: str = "") -> None:
+    """The same for what is put together as one."""
+    download_row(stem, report=lambda: export().report, notebook=lambda: export().notebook, key=key or stem)

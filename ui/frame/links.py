@@ -88,6 +88,22 @@ def request(name: str, text: str, why: str, shown: object) -> str:
     return f"The link asks for {name} = {escape(text[:LONGEST])}, {why}; shown is **{escape(value)}**."
 
 
+def say_unmet(
+    place: str,
+    wanted: Mapping[str, str],
+    shown: Mapping[str, object],
+    why: Mapping[str, str],
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """A sentence for each thing that a link asks for and that is not what is shown; `names` is what a notice calls them."""
+    sentences = [
+        request(names.get(key, key), text, why[key], shown[key])
+        for key, text in wanted.items()
+        if differs(text, shown[key])
+    ]
+    notice(place, sentences, tuple(shown.values()))
+
+
 def notice(place: str, sentences: list[str], shown: object) -> None:
     """Show these sentences, and again on every run of this visit until what is `shown` changes."""
     kept = st.session_state.setdefault("link_notices", {})

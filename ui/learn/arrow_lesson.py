@@ -1,11 +1,12 @@
 """What the six steps of 'How it works' share: the visitor's choices, the nineteen arrows, the newcomer's working."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
 
+from idecode_core.report import Export
+from idecode_core.report.arrows import arrows_export
 from idecode_core.simulate.arrows import (
     Friends,
     Working,
@@ -14,9 +15,6 @@ from idecode_core.simulate.arrows import (
     redrawn_p_values,
     shuffled_p_values,
 )
-
-if TYPE_CHECKING:
-    from idecode_core.report import Export
 
 K = 19
 ROUNDS = 2_000
@@ -57,10 +55,8 @@ def friends_of(seed: int) -> Friends:
     return draw_friends(K, generator=np.random.default_rng(seed))
 
 
-def export_of(lesson: Lesson) -> "Export":
+def export_of(lesson: Lesson) -> Export:
     """All six steps, to keep."""
-    from idecode_core.report.arrows import arrows_export
-
     return arrows_export(
         friends_of(lesson.seed),
         working_of(lesson),

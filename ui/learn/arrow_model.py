@@ -45,14 +45,10 @@ def step_4_model(lesson: Lesson) -> None:
             "With 360° at the top, errors go the short way round. Eq. 2 of the paper, with the turn as what M must predict."
         )
     ask_the_class(
-        (
-            "Set the lean to 0 and move g. Is M always right?",
-            "No: it is off by up to 15°, half an hour. A model is never perfect, and it need not be.",
-        ),
-        (
-            "M was never told what 'lean' is. Why does it notice?",
-            "It learned how upright arrows behave under turns. Arrows of another kind behave differently.",
-        ),
+        "Set the lean to 0 and move g. Is M always right?",
+        "No: it is off by up to 15°, half an hour. A model is never perfect, and it need not be.",
+        "M was never told what 'lean' is. Why does it notice?",
+        "It learned how upright arrows behave under turns. Arrows of another kind behave differently.",
     )
 
 
@@ -77,17 +73,12 @@ def step_5_draws(lesson: Lesson) -> None:
         look_for=f"Each dot is the same newcomer with fresh turns, {REDRAWS} times. With one turn the answer is partly luck; "
         "with many it settles. Try a lean of 20.",
     )
-    with st.expander("All the numbers", icon=":material/table_chart:"):
-        _score_table(lesson, working)
+    _score_table(lesson, working)
     ask_the_class(
-        (
-            "Could we save time and use the same n turns for all friends?",
-            "No: then the friends share their luck and the newcomer does not. See 'Break it'.",
-        ),
-        (
-            "Does the promise of step 3 get better with n?",
-            "No, it holds for every n. What improves is how many strangers are found.",
-        ),
+        "Could we save time and use the same n turns for all friends?",
+        "No: then the friends share their luck and the newcomer does not. See 'Break it'.",
+        "Does the promise of step 3 get better with n?",
+        "No, it holds for every n. What improves is how many strangers are found.",
     )
 
 
@@ -131,23 +122,18 @@ def step_6_algorithm(lesson: Lesson) -> None:
             look_for="The picture of step 1 again, with sums of errors in place of leans. "
             "Nobody measured a lean: M found it.",
         )
-    with st.expander("All the numbers", icon=":material/table_chart:"):
-        _score_table(lesson, working)
+    _score_table(lesson, working)
     st.info(
         "For pictures, arrows become images, turns become rotations or changes of perspective, and the clock reader "
         "becomes a neural network. Nothing else changes.",
         icon=":material/lightbulb:",
     )
     ask_the_class(
-        (
-            "Which lines need the model, and which need only numbers?",
-            "Only line 3 asks M. Turning the arrow, line 2, needs no model, and from line 4 on there are only numbers: n, F and "
-            "ε can be changed afterwards without running it again.",
-        ),
-        (
-            "Friends, newcomer, hat: what are they called in the paper?",
-            "Calibration set, test point x, training distribution D.",
-        ),
+        "Which lines need the model, and which need only numbers?",
+        "Only line 3 asks M. Turning the arrow, line 2, needs no model, and from line 4 on there are only numbers: n, F and "
+        "ε can be changed afterwards without running it again.",
+        "Friends, newcomer, hat: what are they called in the paper?",
+        "Calibration set, test point x, training distribution D.",
     )
 
 
@@ -172,5 +158,6 @@ def _score_table(lesson: Lesson, working: Working) -> None:
         "+1",
         *("yes" if working.calibration_scores[j] >= working.score else "" for j in order),
     ]
-    st.dataframe(table, hide_index=True)
-    st.caption("'counts' marks the friends that are at least as strange; the newcomer counts itself.")
+    with st.expander("All the numbers", icon=":material/table_chart:"):
+        st.dataframe(table, hide_index=True)
+        st.caption("'counts' marks the friends that are at least as strange; the newcomer counts itself.")

@@ -37,14 +37,10 @@ def step_1_rank(lesson: Lesson) -> None:
         icon=":material/lightbulb:",
     )
     ask_the_class(
-        (
-            "The newcomer is from the same hat. How likely is it to be the strangest of the 20?",
-            "1 in 20. Any of the 20 arrows is equally likely to be the strangest.",
-        ),
-        (
-            "Did you use that leans follow a bell curve?",
-            "No. Only that the newcomer could have changed places with any friend: exchangeability.",
-        ),
+        "The newcomer is from the same hat. How likely is it to be the strangest of the 20?",
+        "1 in 20. Any of the 20 arrows is equally likely to be the strangest.",
+        "Did you use that leans follow a bell curve?",
+        "No. Only that the newcomer could have changed places with any friend: exchangeability.",
     )
 
 
@@ -69,14 +65,10 @@ def step_2_p_value(lesson: Lesson) -> None:
     st.markdown("**Check by hand.** How many of these leans are at least " + f"{score:.1f}?")
     st.code("  ".join(f"{s:.1f}" for s in np.sort(strangeness)), language=None, wrap_lines=True)
     ask_the_class(
-        (
-            "Which p-values are possible at all?",
-            f"1/{K + 1}, 2/{K + 1}, ..., 1. With k friends there are k + 1 places.",
-        ),
-        (
-            "Why ≥ and not >?",
-            "A tie must not make the newcomer look stranger than its equal. 'Break it' shows what > does.",
-        ),
+        "Which p-values are possible at all?",
+        f"1/{K + 1}, 2/{K + 1}, ..., 1. With k friends there are k + 1 places.",
+        "Why ≥ and not >?",
+        "A tie must not make the newcomer look stranger than its equal. 'Break it' shows what > does.",
     )
 
 
@@ -125,12 +117,8 @@ def step_3_threshold(lesson: Lesson) -> None:
             f"is promised. All {K + 1} places come up about equally often (dashed), so the flagged bars together stay at or below ε.",
         )
     ask_the_class(
-        (
-            "In the game nobody was strange. Who was flagged?",
-            "Friends with bad luck. They are the false detections, and ε is how many of them we accept.",
-        ),
-        (
-            "Does ε say how many strangers we catch?",
-            "No. The promise is about arrows from the hat only. Catching strangers depends on the score.",
-        ),
+        "In the game nobody was strange. Who was flagged?",
+        "Friends with bad luck. They are the false detections, and ε is how many of them we accept.",
+        "Does ε say how many strangers we catch?",
+        "No. The promise is about arrows from the hat only. Catching strangers depends on the score.",
     )

@@ -1,18 +1,18 @@
 """A batch with a known mix of iD and OOD points: a plain threshold beside Benjamini-Hochberg, over many batches."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from idecode_core.plots import batch as plots
+from idecode_core.report.batch import batch_export
 from idecode_core.simulate import BATCH_RULES, BatchComparison, mixed_batch
+from ui.frame.choices import one_of
+from ui.frame.export import export_row
 from ui.frame.look import show
-from ui.learn.teaching import LINKED, ask_the_class, export_row, percent, seed_control, verdict
-
-if TYPE_CHECKING:
-    from idecode_core.report import Export
+from ui.learn.teaching import LINKED, ask_the_class, percent, seed_control, verdict
 
 REPEATS = 200
 SIZES = (20, 50, 100, 200, 500)
@@ -78,16 +78,8 @@ def batch_lesson() -> None:
                 "Benjamini-Hochberg flags the filled points: all up to the last one under the slanted line.",
             )
         with two:
-            which = st.segmented_control(
-                "Over many batches",
-                ("False among flagged", "OOD found"),
-                default="False among flagged",
-                required=True,
-                key="batch_show",
-                **LINKED,
-                label_visibility="collapsed",
-            )
-            discovery = which == "False among flagged"
+            rates = ("False among flagged", "OOD found")
+            discovery = one_of("Over many batches", rates, "batch_show", **LINKED) == rates[0]
             if not discovery and not result.is_ood.any():
                 st.info("There are no OOD points to find. Raise their share.", icon=":material/info:")
             else:
@@ -114,29 +106,16 @@ def batch_lesson() -> None:
                 icon=":material/warning:",
             )
         ask_the_class(
-            (
-                "The plain threshold keeps its promise of ε. Why are so many of its flags false?",
-                "ε counts false flags among the many iD points. If 95 of 100 points are iD, ε = 0.05 of them are "
-                "about as many as all the OOD points there are.",
-            ),
-            (
-                "Set the OOD share to 0. What is the false discovery proportion of a batch now?",
-                "Every flag is false: 100 % as soon as anything is flagged, else 0. Benjamini-Hochberg flags something "
-                "in at most a share q of the batches.",
-            ),
-            (
-                "You look at one photo a day. Which of the two rates do you care about?",
-                "The false detection rate. The false discovery rate is for those who follow up a whole list of flags.",
-            ),
+            "The plain threshold keeps its promise of ε. Why are so many of its flags false?",
+            "ε counts false flags among the many iD points. If 95 of 100 points are iD, ε = 0.05 of them are "
+            "about as many as all the OOD points there are.",
+            "Set the OOD share to 0. What is the false discovery proportion of a batch now?",
+            "Every flag is false: 100 % as soon as anything is flagged, else 0. Benjamini-Hochberg flags something "
+            "in at most a share q of the batches.",
+            "You look at one photo a day. Which of the two rates do you care about?",
+            "The false detection rate. The false discovery rate is for those who follow up a whole list of flags.",
         )
-        export_row("batch", lambda: export(result, arguments, seed))
-
-
-def export(result: BatchComparison, arguments: dict[str, Any], seed: int) -> "Export":
-    """All rules on these batches, to keep."""
-    from idecode_core.report.batch import batch_export
-
-    return batch_export(result, arguments, seed=seed)
+        export_row("batch", lambda: batch_export(result, arguments, seed=seed))
 
 
 def _table(result: BatchComparison) -> None:

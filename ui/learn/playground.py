@@ -1,7 +1,6 @@
 """The playground: points on a line, a newcomer to move along it, and an NCM to choose."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
@@ -9,12 +8,11 @@ import streamlit as st
 from idecode_core import conformal
 from idecode_core.conformal import FloatArray
 from idecode_core.plots import playground as plots
+from idecode_core.report.playground import playground_export
 from idecode_core.simulate.playground import NCMS, SHAPES, draw_points, read_points, strangeness
+from ui.frame.export import export_row
 from ui.frame.look import chart
-from ui.learn.teaching import LINKED, ask_the_class, export_row, seed_control, verdict
-
-if TYPE_CHECKING:
-    from idecode_core.report import Export
+from ui.learn.teaching import LINKED, ask_the_class, seed_control, verdict
 
 OWN = "My own numbers"
 LINE = (0.0, 10.0)
@@ -102,21 +100,16 @@ def playground() -> None:
             icon=":material/block:",
         )
     ask_the_class(
-        (
-            "With 'Two bumps', put the newcomer in the gap at 5. Which scores flag it?",
-            "Only the distance to the nearest neighbours (five, on average). The middle of all points is, by distance from the "
-            "middle, the least strange place. All three keep the promise on false alarms; only one is useful.",
-        ),
-        (
-            "Draw new points a few times with k = 19, then with k = 500. What changes?",
-            "The edges of the flagged zone jump about with few points and settle with many.",
-        ),
+        "With 'Two bumps', put the newcomer in the gap at 5. Which scores flag it?",
+        "Only the distance to the nearest neighbours (five, on average). The middle of all points is, by distance from the "
+        "middle, the least strange place. All three keep the promise on false alarms; only one is useful.",
+        "Draw new points a few times with k = 19, then with k = 500. What changes?",
+        "The edges of the flagged zone jump about with few points and settle with many.",
     )
 
-    def export() -> "Export":
-        from idecode_core.report.playground import playground_export
-
-        return playground_export(
+    export_row(
+        "playground",
+        lambda: playground_export(
             None if game.shape == OWN else game.shape,
             game.proper_training_set,
             game.calibration_set,
@@ -124,6 +117,5 @@ def playground() -> None:
             x=x,
             epsilon=game.epsilon,
             seed=game.seed,
-        )
-
-    export_row("playground", export)
+        ),
+    )

@@ -1,17 +1,16 @@
 """A stream whose distribution changes at a point that the visitor chooses, watched by a martingale and by CUSUM."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from idecode_core.plots import stream as plots
+from idecode_core.report.stream import stream_export
 from idecode_core.simulate import MARTINGALES, StreamRun, changing_stream
+from ui.frame.export import export_row
 from ui.frame.look import show
-from ui.learn.teaching import LINKED, ask_the_class, export_row, seed_control, verdict
-
-if TYPE_CHECKING:
-    from idecode_core.report import Export
+from ui.learn.teaching import LINKED, ask_the_class, seed_control, verdict
 
 LENGTH = 1_000
 ALPHAS = (0.001, 0.01, 0.05, 0.1)
@@ -23,13 +22,6 @@ CUSUM = "CUSUM"
 def simulate(arguments: dict[str, Any], seed: int) -> StreamRun:
     """One stream and all its watchers."""
     return changing_stream(**arguments, generator=np.random.default_rng(seed))
-
-
-def export(run: StreamRun, arguments: dict[str, Any], seed: int, martingale: str) -> "Export":
-    """The stream and two of its watchers, to keep."""
-    from idecode_core.report.stream import stream_export
-
-    return stream_export(run, arguments, seed=seed, martingale=martingale)
 
 
 def stream_lesson() -> None:
@@ -84,21 +76,15 @@ def stream_lesson() -> None:
             "quick even when the change comes late; the price is that false alarms do come, though rarely.",
         )
         ask_the_class(
-            (
-                "Move the change from 100 to 900. Who reacts more slowly, and why?",
-                "The power martingale above all: it loses coins while nothing happens and must earn them back. "
-                "The jumper keeps a part in safety; CUSUM forgets the loss.",
-            ),
-            (
-                f"Set the change to {LENGTH:,} (never) and draw again ten times. How many alarms at α = 0.1?",
-                "About one in ten streams or fewer, however long they are: that is Ville's inequality.",
-            ),
-            (
-                "Long after the change the alarms become rarer. Why?",
-                "Each point, once judged, joins the calibration set. The new kind of point slowly becomes the normal one.",
-            ),
+            "Move the change from 100 to 900. Who reacts more slowly, and why?",
+            "The power martingale above all: it loses coins while nothing happens and must earn them back. "
+            "The jumper keeps a part in safety; CUSUM forgets the loss.",
+            f"Set the change to {LENGTH:,} (never) and draw again ten times. How many alarms at α = 0.1?",
+            "About one in ten streams or fewer, however long they are: that is Ville's inequality.",
+            "Long after the change the alarms become rarer. Why?",
+            "Each point, once judged, joins the calibration set. The new kind of point slowly becomes the normal one.",
         )
-        export_row("stream", lambda: export(run, arguments, seed, martingale))
+        export_row("stream", lambda: stream_export(run, arguments, seed=seed, martingale=martingale))
 
 
 def _sentence(run: StreamRun, martingale: str) -> str:

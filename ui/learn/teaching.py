@@ -1,22 +1,18 @@
 """What the teaching pages share: a seed that can be re-drawn, verdicts, questions and a plan for the class, the presenter view."""
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 import streamlit as st
 
 from idecode_core.simulate.breaking import SWITCHES
 from ui.frame.catalogue import PAGES, link
-from ui.frame.export import download_row
-from ui.frame.links import asked, differs, notice, request
+from ui.frame.links import asked, say_unmet
 from ui.frame.look import PRESENT, PRESENTER_STYLE
 from ui.frame.settings import enter_by_app
-
-if TYPE_CHECKING:
-    from idecode_core.report import Export
 
 LINKED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
 """For widgets: the value is in the URL under the widget's key, and stays while another step, view or page is shown."""
@@ -24,69 +20,39 @@ OWN_KEYS = ("how_", "break_", "batch_", "stream_", "play_", "step", "view")
 """How the keys of these pages' widgets begin; the rest of a link is for other pages."""
 
 
-@dataclass(frozen=True)
-class PlanRow:
+class PlanRow(NamedTuple):
     """Some minutes of a class: what to do, and the page that shows it, in the state it begins with."""
 
     minutes: str
     page: str  # a file of pages/
     label: str
-    state: Mapping[str, str]
+    link: str
+    """The state, as in the page's URL."""
     todo: str
 
+    @property
+    def state(self) -> dict[str, str]:
+        return dict(parse_qsl(self.link))
 
-PLAN = (
-    PlanRow(
-        "0 to 5", "how_it_works", "1 Rank", {"step": "1 Rank", "how_lean": "14.0"},
-        "Let the class count. Ask for the chance of being the strangest of 20.",
-    ),
-    PlanRow(
-        "5 to 10", "how_it_works", "2 p-value", {"step": "2 p-value", "how_lean": "14.0"},
-        "Work out one p-value on the board. Which values are possible?",
-    ),
-    PlanRow(
-        "10 to 14", "how_it_works", "3 Threshold", {"step": "3 Threshold", "how_epsilon": "0.1"},
-        "Move the newcomer until it is flagged.",
-    ),
-    PlanRow(
-        "14 to 17", "how_it_works", "ε = 0.05",
-        {"step": "3 Threshold", "how_lean": "60.0", "how_epsilon": "0.05"},
-        "The newcomer lies down. Why is it not flagged?",
-    ),
-    PlanRow("17 to 21", "how_it_works", "4 Model", {"step": "4 Model"}, "Check one error by hand."),
-    PlanRow(
-        "21 to 25", "how_it_works", "5 Draws", {"step": "5 Draws", "how_lean": "20.0"},
-        "Compare n = 1 with n = 20.",
-    ),
-    PlanRow(
-        "25 to 28", "how_it_works", "6 Algorithm", {"step": "6 Algorithm", "how_lean": "20.0"},
-        "Read it aloud, line by line.",
-    ),
-    PlanRow(
-        "28 to 32", "break_it", "A shared draw", {"break_switch": SWITCHES["shared_draw"].title},
-        "Vote first, then look. How much does the rate vary?",
-    ),
-    PlanRow(
-        "32 to 35", "break_it", "OOD points inside", {"break_switch": SWITCHES["contaminated_calibration"].title},
-        "Vote again. The false alarms went down: so what is wrong?",
-    ),
-    PlanRow(
-        "35 to 38", "break_it", "Naive Fisher", {"break_switch": SWITCHES["naive_fisher"].title, "break_n": "20"},
-        "Then set n to 1. What happens, and why?",
-    ),
-    PlanRow(
-        "38 to 41", "many_and_streams", "A batch", {"view": "A batch of many"},
-        "Two rates that sound alike: which one does a plain threshold bound?",
-    ),
-    PlanRow(
-        "41 to 43", "many_and_streams", "A stream", {"view": "A stream that changes"},
-        "Drag the change. Who reacts more slowly?",
-    ),
-    PlanRow(
-        "43 to 45", "inspect", "Inspect", {"source": "Files"},
-        "A picture of your own. What does the verdict promise, and what not?",
-    ),
-)  # fmt: skip
+
+PLAN = tuple(
+    PlanRow(*(cell.strip() for cell in row.split("|")))
+    for row in f"""
+    0 to 5   | how_it_works     | 1 Rank            | step=1 Rank&how_lean=14.0                         | Let the class count. Ask for the chance of being the strangest of 20.
+    5 to 10  | how_it_works     | 2 p-value         | step=2 p-value&how_lean=14.0                      | Work out one p-value on the board. Which values are possible?
+    10 to 14 | how_it_works     | 3 Threshold       | step=3 Threshold&how_epsilon=0.1                  | Move the newcomer until it is flagged.
+    14 to 17 | how_it_works     | ε = 0.05          | step=3 Threshold&how_lean=60.0&how_epsilon=0.05   | The newcomer lies down. Why is it not flagged?
+    17 to 21 | how_it_works     | 4 Model           | step=4 Model                                      | Check one error by hand.
+    21 to 25 | how_it_works     | 5 Draws           | step=5 Draws&how_lean=20.0                        | Compare n = 1 with n = 20.
+    25 to 28 | how_it_works     | 6 Algorithm       | step=6 Algorithm&how_lean=20.0                    | Read it aloud, line by line.
+    28 to 32 | break_it         | A shared draw     | break_switch={SWITCHES["shared_draw"].title}              | Vote first, then look. How much does the rate vary?
+    32 to 35 | break_it         | OOD points inside | break_switch={SWITCHES["contaminated_calibration"].title} | Vote again. The false alarms went down: so what is wrong?
+    35 to 38 | break_it         | Naive Fisher      | break_switch={SWITCHES["naive_fisher"].title}&break_n=20  | Then set n to 1. What happens, and why?
+    38 to 41 | many_and_streams | A batch           | view=A batch of many                              | Two rates that sound alike: which one does a plain threshold bound?
+    41 to 43 | many_and_streams | A stream          | view=A stream that changes                        | Drag the change. Who reacts more slowly?
+    43 to 45 | inspect          | Inspect           | source=Files                                      | A picture of your own. What does the verdict promise, and what not?
+    """.strip().splitlines()
+)
 """Forty-five minutes with the teaching pages."""
 
 
@@ -102,12 +68,8 @@ def lesson(text: str) -> Iterator[None]:
     yield
     with notices:
         shown = {key: _in_link(key) for key in st.session_state.get("lesson_asked", ())}
-        unmet = [
-            request(key, value, "which this page does not have", shown[key])
-            for key, value in wanted.items()
-            if shown[key] is not None and differs(value, shown[key])
-        ]
-        notice("lesson", unmet, tuple(shown.values()))
+        here = {key: value for key, value in wanted.items() if shown[key] is not None}
+        say_unmet("lesson", here, shown, dict.fromkeys(here, "which this page does not have"))
 
 
 def _in_link(key: str) -> object:
@@ -155,26 +117,23 @@ def _next_seed(key: str) -> None:
 
 def class_plan() -> None:
     """Forty-five minutes with the teaching pages; each row opens its page in the right state."""
+    icons = {entry.name: entry.icon for entry in PAGES}
     with st.expander("A 45-minute class from these pages", icon=":material/schedule:"):
         for row in PLAN:
             minutes, page, todo = st.columns([0.9, 2.4, 5], vertical_alignment="center")
             minutes.markdown(row.minutes)
             with page:
-                link(row.page, row.label, _icon(row.page), dict(row.state))
+                link(row.page, row.label, icons[row.page], row.state)
             todo.markdown(row.todo)
         st.caption(
             "The seed is in the link: prepare a view at home, send the link, and the class sees the same numbers."
         )
 
 
-def _icon(page: str) -> str:
-    return next(entry.icon for entry in PAGES if entry.name == page)
-
-
-def ask_the_class(*questions: tuple[str, str]) -> None:
-    """Questions to ask; the answer one hopes for is behind a button."""
+def ask_the_class(*texts: str) -> None:
+    """A question, the answer one hopes for, which is behind a button; the next question, and so on."""
     with st.expander("Ask the class", icon=":material/groups:"):
-        for question, answer in questions:
+        for question, answer in zip(texts[::2], texts[1::2], strict=True):
             _question(question, answer)
 
 
@@ -197,11 +156,6 @@ def _question(question: str, answer: str) -> None:
 
 def _turn(key: str) -> None:
     st.session_state[key] = not st.session_state.get(key, False)
-
-
-def export_row(stem: str, export: "Callable[[], Export]") -> None:
-    """Download what is on the screen; it is put together on a click only."""
-    download_row(stem, report=lambda: export().report, notebook=lambda: export().notebook, key=stem)
 
 
 def verdict(flagged: bool, sentence: str) -> None:
