@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from ui.calibrate.panels import LIVE, result
 from ui.calibrate.use import in_use, was_saved
 from ui.frame.cache import get_configs, get_detector
 from ui.frame.messages import guard
 from ui.frame.modality import modality_of
 from ui.frame.session_detectors import made_here
 from ui.frame.settings import sidebar, wait_for_input
-from ui.frame.uploads import many_files
+from ui.frame.uploads import is_folder, many_files
 
+LIVE = dict.fromkeys(("n", "epsilon", "aggregate"), ("calibration",))
 ENOUGH = 2  # below, there is nothing to compare
 
 with guard():
@@ -28,13 +28,8 @@ with guard():
     )
     done = "cal_scored" in st.session_state
     with st.expander("Your files", expanded=not done, icon=":material/folder_open:"):
-        bring = st.segmented_control(
-            "Bring", ("Files or a zip", "A folder"), default="Files or a zip", required=True, key="cal_bring",
-            label_visibility="collapsed",
-        )  # fmt: skip
-        samples = many_files(
-            f"In-distribution {modality.plural}", "calibrate", modality, folder=bring == "A folder"
-        )
+        folder = is_folder("cal_bring")
+        samples = many_files(f"In-distribution {modality.plural}", "calibrate", modality, folder=folder)
     if len(samples) < ENOUGH:
         st.info(
             f"Drop in a zip or many {modality.plural} above; a hundred or more make a useful calibration set. Each file is checked, then "
@@ -46,4 +41,6 @@ with guard():
 
     if (vectors := score_on_click("cal", config, samples)) is None:
         wait_for_input()
+    from ui.calibrate.panels import result
+
     result(config, get_detector(config), samples, vectors[0], settings.seed)

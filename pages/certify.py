@@ -4,6 +4,7 @@ import streamlit as st
 
 from ui.certify.bring import bring, example
 from ui.certify.panels import controls, result
+from ui.frame.choices import one_of
 from ui.frame.messages import guard
 from ui.frame.settings import enter_by_app
 
@@ -19,12 +20,9 @@ with guard():
     left, right = st.columns([1, 2.2], gap="large")
     with left:
         settings = controls()
-        source = st.segmented_control(
-            "Scores", (OWN, EXAMPLE), default=OWN, required=True, key="c_source", bind="query-params",
-            label_visibility="collapsed",
-        )  # fmt: skip
-        scores = example() if source == EXAMPLE else bring()
-        if source == EXAMPLE:
+        is_example = one_of("Scores", (OWN, EXAMPLE), "c_source") == EXAMPLE
+        scores = example() if is_example else bring()
+        if is_example:
             st.caption(
                 "Scores that a detector of clothing gave to clothing it had not seen. The new ones are clothing and "
                 "pictures of something else, half each."

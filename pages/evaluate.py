@@ -2,14 +2,13 @@
 
 import streamlit as st
 
-from ui.evaluate.own import own_files, own_scores
-from ui.evaluate.panels import LIVE, evaluation
-from ui.evaluate.source import stored_source
 from ui.frame.cache import get_configs
+from ui.frame.choices import one_of
 from ui.frame.links import carry_over, keep
 from ui.frame.messages import guard
 from ui.frame.settings import sidebar
 
+LIVE = dict.fromkeys(("n", "epsilon", "aggregate"), ("evaluation",))
 SOURCES = ("Stored test sets", "My scores", "My files")
 
 with guard():
@@ -17,12 +16,13 @@ with guard():
     carry_over(("ev_source",))
     with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
         st.title("Evaluate", width="content")
-        choice = st.segmented_control(
-            "What to evaluate", SOURCES, default=SOURCES[0], required=True, key="ev_source", bind="query-params",
-            label_visibility="collapsed",
-        )  # fmt: skip
+        choice = one_of("What to evaluate", SOURCES, "ev_source")
     keep(("ev_source",))
     config = get_configs()[settings.detector]
+    from ui.evaluate.own import own_files, own_scores
+    from ui.evaluate.panels import evaluation
+    from ui.evaluate.source import stored_source
+
     if choice == "My scores":
         source = own_scores()
     elif choice == "My files":

@@ -5,9 +5,12 @@ import streamlit as st
 from ui.frame.cache import get_configs
 from ui.frame.messages import guard
 from ui.frame.settings import sidebar
-from ui.guarantee.panels import LIVE, show_guarantee
+
+LIVE = dict.fromkeys(("n", "epsilon", "aggregate", "p", "seed"), ("guarantee",))
 
 with guard():
     config = get_configs()[sidebar(LIVE).detector]
     st.title("Guarantee")
+    from ui.guarantee.panels import show_guarantee
+
     show_guarantee(config)

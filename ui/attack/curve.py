@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from idecode_core.plots.attack import p_along_strength
 from ui.attack.panels import Lab, verdict_on
 from ui.attack.run import Job, Scored, attack_store, is_ready, is_wanted, run_with_progress, score, want
 from ui.frame.look import chart
@@ -45,8 +46,6 @@ def offer(lab: Lab, jobs: list[Job], missing: int) -> None:
 
 
 def curve_figure(lab: Lab, scored: tuple[Scored, ...], settings: Settings) -> object:
-    from idecode_core.plots.attack import p_along_strength
-
     kind = lab.wish.kind
     return p_along_strength(
         [one.attacked.strength for one in scored],

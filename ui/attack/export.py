@@ -1,5 +1,8 @@
 """What the Attack lab shows, as files to keep."""
 
+from idecode_core.folder.detector import scorer_hash
+from idecode_core.plots.attack import as_pixels
+from idecode_core.report import calibration_hash
 from idecode_core.report.attack import AttackShown, Attempt, attack_notebook, attack_report
 from idecode_core.report.content import Figure, Report
 from ui.attack.curve import LOOK_FOR, curve_figure
@@ -21,9 +24,6 @@ def export(lab: Lab) -> None:
 
 def shown(lab: Lab) -> AttackShown:
     """The screen's results: the chosen attack, and what was computed beside it."""
-    from idecode_core.folder.detector import scorer_hash
-    from idecode_core.report import calibration_hash
-
     screen, settings = lab.screen, lab.screen.settings
     others = [one for one in screen.curve if one.attacked.strength not in (0, lab.chosen.attacked.strength)]
     if screen.worst is not None:
@@ -48,8 +48,6 @@ def shown(lab: Lab) -> AttackShown:
 
 
 def attempt(lab: Lab, scored: Scored, settings: Settings) -> Attempt:
-    from idecode_core.plots.attack import as_pixels
-
     n = min(settings.n, lab.detector.calibration.n_max)
     return Attempt(
         scored.attacked,

@@ -2,12 +2,13 @@
 
 import html
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from idecode_core.conformal.judge import Verdict, judge, smoothing_generator
+from idecode_core.conformal.judge import Verdict
+from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
+from idecode_core.plots.attack import as_pixels, class_shares, draws_before_and_after, magnified
 from idecode_core.report.attack_words import Answer, Outcome, explanation, headline, outcome_of, shares
 from ui.attack.run import Job, Scored, Target
 from ui.attack.wish import Wish
@@ -15,9 +16,7 @@ from ui.frame.look import chart
 from ui.frame.messages import escape
 from ui.frame.samples import png
 from ui.frame.settings import Settings, current, panel
-
-if TYPE_CHECKING:
-    from idecode_core.detector import Detector
+from ui.frame.verdicts import verdicts
 
 STYLE = """
 <style>
@@ -47,7 +46,7 @@ class Lab:
     wish: Wish
     target: Target
     config: FolderSettings
-    detector: "Detector"
+    detector: Detector
     clean: Scored
     chosen: Scored
     screen: OnScreen = field(repr=False)
@@ -61,17 +60,8 @@ class Lab:
         return Job(self.target, self.wish.kind, strength, self.detector, current().seed)
 
 
-def verdict_on(detector: "Detector", scored: Scored, settings: Settings) -> Verdict:
-    """Under the settings of this moment; never runs the model."""
-    generators = [smoothing_generator(scored.content_hash, settings.seed)] if settings.smoothed else None
-    return judge(
-        detector.calibration,
-        scored.inspected.score_vector[None],
-        n=min(settings.n, detector.calibration.n_max),
-        epsilon=settings.epsilon,
-        aggregate=settings.aggregate,
-        smoothed_by=generators,
-    )[0]
+def verdict_on(detector: Detector, scored: Scored, settings: Settings) -> Verdict:
+    return verdicts(detector, [scored.content_hash], scored.inspected.score_vector[None], settings)[0]
 
 
 @panel("attack_verdict")
@@ -101,8 +91,6 @@ def show_words(lab: Lab, outcome: Outcome) -> None:
 
 def pictures(lab: Lab, outcome: Outcome) -> None:
     """Clean, attacked, and what was changed; the clean one only where nothing was."""
-    from idecode_core.plots.attack import as_pixels, magnified
-
     attacked = lab.chosen.attacked
     clean, after = attacked.clean[0].numpy(), attacked.attacked[0].numpy()
     shown = [("clean", as_pixels(clean), f"**Clean:** {said_of(outcome.before, outcome.clean)}")]
@@ -146,15 +134,11 @@ def charts(lab: Lab) -> None:
 
 
 def shares_figure(lab: Lab) -> object:
-    from idecode_core.plots.attack import class_shares
-
     attacked = lab.chosen.attacked
     return class_shares(attacked.classes, shares(attacked.before[0]), shares(attacked.after[0]))
 
 
-def draws_figure(detector: "Detector", clean: Scored, chosen: Scored, n: int) -> object:
-    from idecode_core.plots.attack import draws_before_and_after
-
+def draws_figure(detector: Detector, clean: Scored, chosen: Scored, n: int) -> object:
     words = [[html.escape(text) for text in draw_words(one)] for one in (clean, chosen)]
     return draws_before_and_after(
         clean.inspected.score_vector[:n],

@@ -5,11 +5,12 @@ import streamlit as st
 from idecode_core.errors import InputError
 from idecode_core.files.limits import IMAGE_BYTES
 from idecode_core.image.sets import load_images
-from ui.frame.links import asked, carry_over, keep, link_value, notice, put_in_link, request
+from ui.frame.choices import one_of
+from ui.frame.links import asked, carry_over, keep, link_value, put_in_link, say_unmet
 from ui.frame.messages import escape, refused
 from ui.frame.pictures import PICTURES, bundled
 from ui.frame.samples import Sample, data_uri, decoded_sample
-from ui.frame.uploads import mark_changed, was_changed
+from ui.frame.uploads import uploader
 
 SOURCES = ("Gallery", "File")
 DATASET = "cifar10"
@@ -22,28 +23,14 @@ CHOSEN = "attack_picture"
 def choose_picture() -> Sample | None:
     """What the visitor wants to attack."""
     carry_over(["attack_from"])
-    source = st.segmented_control(
-        "Picture from",
-        SOURCES,
-        default=SOURCES[0],
-        required=True,
-        key="attack_from",
-        bind="query-params",
-        label_visibility="collapsed",
-        width="stretch",
-    )
+    source = one_of("Picture from", SOURCES, "attack_from", width="stretch")
     keep(["attack_from"])
-    wanted = asked("attack_picture", ("picture",)).get("picture")
+    wanted = asked("attack_picture", ("picture",))
     sample = from_gallery() if source == SOURCES[0] else from_file()
     if sample is not None:
         put_in_link("picture", sample.address)
-        unmet = wanted is not None and wanted != sample.address
-        why = "which is not among those that come with the project"
-        notice(
-            "attack_picture",
-            [request("the picture", str(wanted), why, sample.address)] if unmet else [],
-            sample.address,
-        )
+        why = {"picture": "which is not among those that come with the project"}
+        say_unmet("attack_picture", wanted, {"picture": sample.address}, why, {"picture": "the picture"})
     return sample
 
 
@@ -93,17 +80,15 @@ def known_label(sample: Sample) -> int | None:
 
 def from_file() -> Sample | None:
     """One file, decoded when it arrives and kept for this session; a bad one is one sentence, and what was there is gone."""
-    file = st.file_uploader(
+    file, changed = uploader(
         "A picture of your own",
+        KEY,
         type=[extension.removeprefix(".") for extension in PICTURES.extensions],
-        key=KEY,
         max_upload_size=IMAGE_BYTES // 2**20,
         help=PICTURES.formats.replace("One or many.", "One.") + " It is kept for your session only.",
-        on_change=mark_changed,
-        args=(KEY,),
         label_visibility="collapsed",
     )
-    if was_changed(KEY):
+    if changed:
         st.session_state["attack_upload"], st.session_state["attack_refused"] = None, []
         if file is not None:
             try:

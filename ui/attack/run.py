@@ -7,26 +7,24 @@ the detector and the seed as well. What the gallery holds is there at once.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import streamlit as st
+import torch
 
+from idecode_core.attacks import Attacked, AttackKind, Victim, attack, attack_detector
+from idecode_core.attacks.on_detector import differentiable
+from idecode_core.detector import Detector
 from idecode_core.draws import content_hash
 from idecode_core.errors import DataError, IdecodeError
 from idecode_core.image.features import Preprocessing
+from idecode_core.image.unrounded import Unrounded
+from idecode_core.scorer import Inspected
 from ui.attack.wish import Wish
-from ui.frame.cache import own_store
+from ui.frame.cache import own_store, remembered
 from ui.frame.samples import Sample
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from idecode_core.attacks import Attacked, AttackKind, Victim
-    from idecode_core.detector import Detector
-    from idecode_core.image.unrounded import Unrounded
-    from idecode_core.scorer import Inspected
-
 MOST = 128  # attacked pictures per session, some 30 kilobytes each
+SCORES = "attack_scores"
 WANTED = "attack_wanted"
 """Keys of the attacks that the visitor has asked for. They stay asked for when something interrupts them."""
 
@@ -36,9 +34,9 @@ class Target:
     """A picture as the victim takes it, and what it shows."""
 
     sample: Sample
-    victim: "Victim"
+    victim: Victim
     victim_sha256: str
-    x: "Tensor"  # (1, 3, size, size), floats in [0, 1]
+    x: torch.Tensor  # (1, 3, size, size), floats in [0, 1]
     label: int
     content_hash: str  # of the pixels at the victim's size
     original: tuple[int, int]  # width and height, pixels
@@ -50,8 +48,6 @@ class Target:
 
 def take_aim(sample: Sample, wish: Wish, label: int | None) -> Target:
     """The picture at the victim's size; without a known class, what the victim sees in it counts as right."""
-    import torch
-
     decoded = sample.decode()
     pixels = Preprocessing(wish.victim.size)(decoded)  # (size, size, 3)
     x = torch.from_numpy(pixels.copy()).permute(2, 0, 1)[None].float() / 255
@@ -68,9 +64,9 @@ class Job:
     """One attack on one picture."""
 
     target: Target
-    kind: "AttackKind"
+    kind: AttackKind
     strength: float
-    detector: "Detector"
+    detector: Detector
     seed: int
 
     @property
@@ -81,9 +77,7 @@ class Job:
             target.content_hash, target.label, target.victim_sha256, self.kind.name, self.strength, *against
         )  # fmt: skip
 
-    def run(self, progress: Callable[[float], None] | None = None) -> "Attacked":
-        from idecode_core.attacks import Attacked, attack, attack_detector
-
+    def run(self, progress: Callable[[float], None] | None = None) -> Attacked:
         target = self.target
         x, y = target.x, [target.label]
         if self.strength == 0:
@@ -98,11 +92,11 @@ class Job:
         return attack(target.victim, x, y, self.kind.name, self.strength, progress=progress)
 
 
-def attack_store() -> "dict[tuple[object, ...], Attacked]":
+def attack_store() -> dict[tuple[object, ...], Attacked]:
     return own_store("attack_store", MOST)
 
 
-def found(job: Job) -> "Attacked | None":
+def found(job: Job) -> Attacked | None:
     """The result where it costs next to nothing: it is known, the gallery has it, or the attack is quick."""
     store = attack_store()
     if job.key not in store:
@@ -113,7 +107,7 @@ def found(job: Job) -> "Attacked | None":
     return store.get(job.key)
 
 
-def from_gallery(job: Job) -> "Attacked | None":
+def from_gallery(job: Job) -> Attacked | None:
     """What the project brings along for its own pictures; where that cannot be read, the attack is run."""
     from idecode_core.attacks.gallery import from_gallery
 
@@ -135,8 +129,6 @@ def from_gallery(job: Job) -> "Attacked | None":
 
 def refusal(job: Job) -> str:
     """Why the detector of a job cannot be attacked, in a sentence; empty when it can."""
-    from idecode_core.attacks.on_detector import differentiable
-
     try:
         differentiable(job.detector.scorer, job.target.victim.size)
     except IdecodeError as error:
@@ -181,7 +173,7 @@ def run_with_progress(jobs: Sequence[Job], key: str) -> None:
 def is_ready(job: Job) -> bool:
     """Whether the job is attacked and scored; runs nothing."""
     attacked = attack_store().get(job.key)
-    return attacked is not None and (job.detector, job.seed, seen(attacked)[1]) in score_store()
+    return attacked is not None and (job.detector, job.seed, seen(attacked)[1]) in own_store(SCORES, MOST)
 
 
 def progress_words(job: Job, share: float, seconds: float) -> str:
@@ -197,28 +189,24 @@ def progress_words(job: Job, share: float, seconds: float) -> str:
 class Scored:
     """An attacked picture in full, as a detector sees it."""
 
-    attacked: "Attacked"
-    inspected: "Inspected"
+    attacked: Attacked
+    inspected: Inspected
     content_hash: str
 
 
-def score_store() -> "dict[tuple[Detector, int, str], Inspected]":
-    return own_store("attack_scores", MOST)
-
-
-def seen(attacked: "Attacked") -> "tuple[Unrounded, str]":
+def seen(attacked: Attacked) -> tuple[Unrounded, str]:
     """The attacked picture as detectors take it, floats all the way, and its content hash; at strength 0 the clean one's."""
-    from idecode_core.image.unrounded import Unrounded
-
     (picture,) = Unrounded(attacked.attacked).pictures()
     return Unrounded(attacked.attacked), content_hash(picture)
 
 
-def score(detector: "Detector", attacked: "Attacked", seed: int) -> Scored:
+def score(detector: Detector, attacked: Attacked, seed: int) -> Scored:
     """V at n_max of the attacked picture; kept for this session."""
-    store = score_store()
     picture, identity = seen(attacked)
-    key = (detector, seed, identity)
-    if key not in store:
-        store[key] = detector.inspect(picture, n=detector.calibration.n_max, seed=seed)
-    return Scored(attacked, store[key], identity)
+    inspected = remembered(
+        SCORES,
+        MOST,
+        (detector, seed, identity),
+        lambda: detector.inspect(picture, n=detector.calibration.n_max, seed=seed),
+    )
+    return Scored(attacked, inspected, identity)

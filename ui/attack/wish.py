@@ -2,20 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from idecode_core.attacks import ATTACKS, AttackKind, Victim
 from idecode_core.folder.settings import FolderSettings
 from ui.attack.picture import DATASET, known_label
+from ui.frame import links
 from ui.frame.cache import Stamps, get_configs, get_detector, stamps
-from ui.frame.links import asked, carry_over, differs, keep, notice, request
+from ui.frame.choices import one_of
+from ui.frame.links import asked, carry_over, keep
 from ui.frame.messages import escape
 from ui.frame.samples import Sample
 from ui.frame.session_detectors import session_detectors
-
-if TYPE_CHECKING:
-    from idecode_core.attacks import AttackKind, Victim
 
 FIRST_VICTIM = "cifar10-invariance"
 FACTORS = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8)
@@ -28,10 +27,10 @@ DIGITS = 6  # of a strength in a link
 class Wish:
     """The choices of the moment."""
 
-    victim: "Victim"
+    victim: Victim
     config: FolderSettings
     """Of the folder that the victim comes from."""
-    kind: "AttackKind"
+    kind: AttackKind
     strength: float
     strengths: tuple[float, ...]
     """All that the slider has."""
@@ -49,22 +48,18 @@ def victim_configs() -> dict[str, FolderSettings]:
     }
 
 
-def get_victim(config: FolderSettings) -> "Victim":
+def get_victim(config: FolderSettings) -> Victim:
     """The classifier of a folder, copied once for all visitors."""
     return _victim(config, str(config.folder), stamps(config.folder, "config.json", "model.safetensors"))
 
 
 @st.cache_resource(show_spinner="Loading the victim ...", max_entries=4)
-def _victim(_config: FolderSettings, folder: str, stamps: Stamps) -> "Victim":
-    from idecode_core.attacks import Victim
-
+def _victim(_config: FolderSettings, folder: str, stamps: Stamps) -> Victim:
     return Victim.from_detector(get_detector(_config))
 
 
 def choose() -> Wish | None:
     """Draw the choices; None when there is no victim."""
-    from idecode_core.attacks import ATTACKS
-
     configs = victim_configs()
     if not configs:
         st.info(
@@ -85,16 +80,8 @@ def choose() -> Wish | None:
         bind="query-params",
         help="The classifier that is to be fooled. The attack knows all of it.",
     )
-    st.segmented_control(
-        "Attack",
-        list(ATTACKS),
-        default=next(iter(ATTACKS)),
-        required=True,
-        format_func=lambda name: ATTACKS[name].title,
-        key="attack",
-        bind="query-params",
-        wrap=True,
-    )
+    titles = {name: kind.title for name, kind in ATTACKS.items()}
+    one_of("Attack", ATTACKS, "attack", label_visibility="visible", format_func=titles.__getitem__, wrap=True)
     keep(["victim", "attack"])
     config, kind = configs[st.session_state["victim"]], ATTACKS[st.session_state["attack"]]
     victim = get_victim(config)
@@ -121,7 +108,7 @@ def choose_label(sample: Sample, wish: Wish) -> int | None:
 
 
 def choose_strength(
-    kind: "AttackKind", victim: "Victim", wanted: Mapping[str, str]
+    kind: AttackKind, victim: Victim, wanted: Mapping[str, str]
 ) -> tuple[float, tuple[float, ...]]:
     """The slider, with the strengths of the curve; what a link asks for is put between them."""
     key, default = strength_key(kind.name), kind.default_for(victim.dense)
@@ -156,7 +143,7 @@ def rounded(strength: float) -> float:
     return float(f"{strength:.{DIGITS}g}")
 
 
-def usable_strength(text: str | None, kind: "AttackKind") -> float | None:
+def usable_strength(text: str | None, kind: AttackKind) -> float | None:
     """A strength of a link; None when it is none."""
     try:
         strength = float(str(text))
@@ -168,8 +155,8 @@ def usable_strength(text: str | None, kind: "AttackKind") -> float | None:
 def say_unmet(
     wanted: Mapping[str, str],
     configs: Mapping[str, FolderSettings],
-    attacks: "Mapping[str, AttackKind]",
-    kind: "AttackKind",
+    attacks: Mapping[str, AttackKind],
+    kind: AttackKind,
     strength: float,
 ) -> None:
     """A sentence for each choice that the link asks for and that is not what is shown."""
@@ -180,9 +167,7 @@ def say_unmet(
         key: f"but it must be a number from 0 to {kind.highest:g}",
     }
     shown = {"victim": st.session_state["victim"], "attack": kind.name, key: strength}
-    sentences = [
-        request(name, text, why[name], shown[name])
-        for name, text in wanted.items()
-        if name in why and differs(text, shown[name]) and (name, text) != ("attack", kind.title)
-    ]
-    notice("attack", sentences, tuple(shown.values()))
+    here = {
+        name: text for name, text in wanted.items() if name in why and (name, text) != ("attack", kind.title)
+    }
+    links.say_unmet("attack", here, shown, why)

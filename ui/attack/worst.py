@@ -2,6 +2,8 @@
 
 import streamlit as st
 
+from idecode_core.attacks import ATTACKS
+from idecode_core.plots.attack import as_pixels
 from idecode_core.report.attack_words import CHOSEN, answer, percent, shares
 from ui.attack.panels import Lab, verdict_on
 from ui.attack.run import Job, Scored, attack_store, found, is_wanted, refusal, run_with_progress, score, want
@@ -47,15 +49,11 @@ def worst(lab: Lab) -> None:
 
 def on_detector(lab: Lab, settings: Settings) -> Job:
     """PGD on the detector, as strong as its default."""
-    from idecode_core.attacks import ATTACKS
-
     kind = next(kind for kind in ATTACKS.values() if kind.on_detector)
     return Job(lab.target, kind, kind.default, lab.detector, settings.seed)
 
 
 def show_worst(lab: Lab, scored: Scored, settings: Settings) -> None:
-    from idecode_core.plots.attack import as_pixels
-
     verdict, plain = (verdict_on(lab.detector, one, settings) for one in (scored, lab.chosen))
     said = answer(scored.attacked.classes, shares(scored.attacked.after[0]))
     fooled = bool(scored.attacked.success[0])

@@ -1,29 +1,21 @@
 """What the new calibration costs: the bundled sets that the parent caught, and what is still caught."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from idecode_core.conformal.calibration import Calibration
+from idecode_core.detector import Detector
+from idecode_core.evaluation.recalibrated import Lost, bundled_sets, what_is_lost
 from idecode_core.folder.settings import FolderSettings
 from ui.frame.settings import Settings
-
-if TYPE_CHECKING:
-    from idecode_core.conformal.calibration import Calibration
-    from idecode_core.detector import Detector
-    from idecode_core.evaluation.recalibrated import Lost
 
 Vectors = dict[str, NDArray[np.float64]]
 Key = tuple[str, str, int, int]
 MOST = 24  # detectors and seeds
 
 
-def lost_by(
-    config: FolderSettings, detector: "Detector", own: "Calibration", n: int, settings: Settings
-) -> "Lost":
-    from idecode_core.evaluation.recalibrated import what_is_lost
-
+def lost_by(config: FolderSettings, detector: Detector, own: Calibration, n: int, settings: Settings) -> Lost:
     vectors = bundled_vectors(config, detector, settings.seed)
     return what_is_lost(
         detector.calibration, own, vectors, n=n, epsilon=settings.epsilon, aggregate=settings.aggregate
@@ -36,10 +28,8 @@ def _scored() -> dict[Key, Vectors]:
     return {}
 
 
-def bundled_vectors(config: FolderSettings, detector: "Detector", seed: int) -> Vectors:
+def bundled_vectors(config: FolderSettings, detector: Detector, seed: int) -> Vectors:
     """Label -> V at n_max of bundled samples; the model runs once for each detector and seed."""
-    from idecode_core.evaluation.recalibrated import bundled_sets
-
     store, n_max = _scored(), detector.calibration.n_max
     place = (
         st.empty()
@@ -66,7 +56,7 @@ def bundled_vectors(config: FolderSettings, detector: "Detector", seed: int) -> 
     return found
 
 
-def show_lost(lost: "Lost") -> None:
+def show_lost(lost: Lost) -> None:
     """A small table, and a warning when little is left."""
     st.markdown("#### What is lost")
     if lost.blind:

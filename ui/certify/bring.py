@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from idecode_core.files.limits import SCORES_BYTES
 from ui.frame.messages import refused
-from ui.frame.uploads import mark_changed, was_changed
+from ui.frame.uploads import score_files
 
 if TYPE_CHECKING:
     from idecode_core.conformal import FloatArray
@@ -51,21 +50,7 @@ def example() -> Scores:
 
 def bring() -> Scores | None:
     """The files as they were read last; a bad one costs one sentence, and the other stays."""
-    files: dict[str, tuple[str, bytes]] = st.session_state.setdefault("certify_files", {})
-    for slot, (label, help_text) in SLOTS.items():
-        key = f"certify_{slot}"
-        file = st.file_uploader(
-            label,
-            key=key,
-            help=help_text,
-            max_upload_size=SCORES_BYTES // 2**20,
-            on_change=mark_changed,
-            args=(key,),
-        )
-        if was_changed(key):
-            files.pop(slot, None)
-            if file is not None:
-                files[slot] = file.name, file.getvalue()
+    files = score_files("certify", SLOTS, lambda name, data: (name, data))
     column = st.text_input(
         "Column", key="certify_column", placeholder="the only one, or 'score'",
         help="Title or number of the column that holds the scores, when there are several.",

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from idecode_core.report import Export
 from ui.certify.bring import Scores
-from ui.frame.export import download_row
-from ui.frame.links import asked, carry_over, differs, keep, notice, request
+from ui.frame.choices import one_of
+from ui.frame.export import export_row
+from ui.frame.links import asked, carry_over, keep, say_unmet
 from ui.frame.look import show
 from ui.frame.settings import DEFAULT_EPSILON, EPSILONS, usable_epsilon
 
@@ -17,8 +19,7 @@ if TYPE_CHECKING:
 NAMES = {"c_larger_is": "what a larger score is", "c_epsilon": "epsilon", "c_sure": "how sure"}
 """Keys of the settings, and what a notice calls them."""
 KEYS = tuple(NAMES)
-ON_AVERAGE = "on average"
-SURE = {ON_AVERAGE: None, "90%": 0.1, "99%": 0.01}
+SURE = {"on average": None, "90%": 0.1, "99%": 0.01}
 """How sure -> delta."""
 SHOWN = 1_000  # rows of the table
 
@@ -29,8 +30,8 @@ def controls() -> dict[str, Any]:
     wanted = asked("certify", KEYS)
     if (linked := usable_epsilon(wanted.get("c_epsilon"))) is not None:
         st.session_state["c_epsilon"] = linked
-    larger_is = st.segmented_control(
-        "A larger score is", ("strange", "normal"), default="strange", required=True, key="c_larger_is", bind="query-params",
+    larger_is = one_of(
+        "A larger score is", ("strange", "normal"), "c_larger_is", label_visibility="visible",
         help="Strange for distances, errors and anomaly scores; normal for likelihoods and confidences.",
     )  # fmt: skip
     epsilon = st.select_slider(
@@ -38,18 +39,13 @@ def controls() -> dict[str, Any]:
         key="c_epsilon", bind="query-params", format_func=lambda value: f"{value:g}",
         help="The share of normal points that may be flagged.",
     )  # fmt: skip
-    sure = st.segmented_control(
-        "How sure?", list(SURE), default=ON_AVERAGE, required=True, key="c_sure", bind="query-params",
+    sure = one_of(
+        "How sure?", SURE, "c_sure", label_visibility="visible",
         help="On average over calibration sets, or for this share of all calibration sets of your size.",
     )  # fmt: skip
     keep(KEYS)
     shown = {key: st.session_state[key] for key in KEYS}
-    unmet = [
-        request(NAMES[key], text, "which is not offered here", shown[key])
-        for key, text in wanted.items()
-        if differs(text, shown[key])
-    ]
-    notice("certify", unmet, tuple(shown.values()))
+    say_unmet("certify", wanted, shown, dict.fromkeys(KEYS, "which is not offered here"), NAMES)
     return {"larger_is": larger_is, "epsilon": float(epsilon), "delta": SURE[sure]}
 
 
@@ -116,7 +112,6 @@ def _table(certified: "Certified", scores: Scores, p: Any, flagged: Any) -> None
 
 def _downloads(certified: "Certified", scores: Scores, figure: Any, caption: str) -> None:
     from idecode_core.report.certified import certified_export
-    from idecode_core.report.content import Export
 
     def export() -> Export:
         with warnings.catch_warnings():
@@ -125,6 +120,4 @@ def _downloads(certified: "Certified", scores: Scores, figure: Any, caption: str
                 certified, scores.names, scores.normal, scores.new, figure, caption, scores.column
             )
 
-    download_row(
-        "certified", report=lambda: export().report, notebook=lambda: export().notebook, key="certify_export"
-    )
+    export_row("certified", export, key="certify_export")

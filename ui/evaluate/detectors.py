@@ -1,9 +1,13 @@
 """Any number of detectors and rivals over each other on one OOD set: ROC curves and one table, from stored scores."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
+from idecode_core.evaluation.detectors import DetectorOnSet
+from idecode_core.evaluation.rivals import rivals_beside
+from idecode_core.plots.evaluation import detector_curves
+from idecode_core.report.evaluations_of_detectors import detectors_notebook, detectors_report
 from ui.evaluate.source import Source, on_set, other_source, rival_source
 from ui.frame.cache import get_configs
 from ui.frame.export import download_row
@@ -12,17 +16,12 @@ from ui.frame.look import chart
 from ui.frame.messages import escape
 from ui.frame.settings import Settings, in_order
 
-if TYPE_CHECKING:
-    from idecode_core.evaluation.detectors import DetectorOnSet
-
 KEY = "ev_detectors"
 
 
 def choose(settings: Settings) -> list[str]:
     """Names of what to lay over the detector of the sidebar; at first the detectors that know the same dataset. Rivals, of
     which only scores are stored, come last."""
-    from idecode_core.evaluation.rivals import rivals_beside
-
     configs = get_configs()
     others = [name for name in in_order(configs) if name != settings.detector]
     dataset = configs[settings.detector].dataset
@@ -46,8 +45,6 @@ def choose(settings: Settings) -> list[str]:
 
 def detectors_view(source: Source, selected: str, n: int, settings: Settings) -> None:
     """The figure, the table and the files of the chosen detectors."""
-    from idecode_core.plots.evaluation import detector_curves
-
     chosen = choose(settings)
     name = next(one.name for one in source.ood_sets if one.label == selected)
     sources = {settings.detector: source} | {
@@ -85,10 +82,8 @@ def stored_scores(name: str) -> Source | None:
 
 
 def download(
-    rows: "list[DetectorOnSet]", folders: dict[str, int], name: str, aggregate: str, figure: Any, caption: str
+    rows: list[DetectorOnSet], folders: dict[str, int], name: str, aggregate: str, figure: Any, caption: str
 ) -> None:
-    from idecode_core.report.evaluations_of_detectors import detectors_notebook, detectors_report
-
     download_row(
         "detectors",
         report=lambda: detectors_report(rows, aggregate, figure, caption),
@@ -97,7 +92,7 @@ def download(
     )
 
 
-def line(row: "DetectorOnSet") -> dict[str, str]:
+def line(row: DetectorOnSet) -> dict[str, str]:
     low, high = row.interval
     return {
         "Detector": row.detector,

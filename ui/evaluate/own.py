@@ -2,22 +2,24 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from idecode_core.conformal import FloatArray
+from idecode_core.conformal.calibration import Calibration
+from idecode_core.errors import IdecodeError
+from idecode_core.files.archives import File
 from idecode_core.files.limits import SCORES_BYTES
+from idecode_core.files.score_columns import column_titles
+from idecode_core.files.score_files import read_score_vectors
+from idecode_core.folder.scores import ScoreSet
 from idecode_core.folder.settings import FolderSettings
 from ui.evaluate.source import Source
 from ui.frame.cache import get_detector
 from ui.frame.messages import refused
 from ui.frame.modality import modality_of
-from ui.frame.uploads import many_files, mark_changed, was_changed
+from ui.frame.uploads import MB, many_files, score_files
 
-if TYPE_CHECKING:
-    from idecode_core.conformal import FloatArray
-
-MB = 2**20
 SLOTS = {
     "id": (
         "iD scores",
@@ -37,31 +39,13 @@ def own_scores() -> Source | None:
         "One row per point, one column per draw (a single column will do); larger is stranger. CSV with or without titles, "
         f"npy, or npz with an array `score_vectors`; up to {SCORES_BYTES // MB} MB each."
     )
-    found: dict[str, OwnScores | str] = st.session_state.setdefault("own_scores", {})
-    for column, (slot, (label, help_text)) in zip(st.columns(3), SLOTS.items(), strict=True):
-        key = f"own_{slot}"
-        with column:
-            file = st.file_uploader(
-                label,
-                key=key,
-                help=help_text,
-                max_upload_size=SCORES_BYTES // MB,
-                on_change=mark_changed,
-                args=(key,),
-            )
-        if was_changed(key):
-            found.pop(slot, None)
-            if file is not None:
-                found[slot] = _read(file.name, file.getvalue())
+    found = score_files("own", SLOTS, _read, st.columns(3))
     refused([problem for problem in found.values() if isinstance(problem, str)])
     read = {slot: own for slot, own in found.items() if not isinstance(own, str)}
     vectors = {slot: own.vectors for slot, own in read.items()}
     if "id" not in vectors or "ood" not in vectors:
         st.info("Bring iD and OOD scores to see how well they are told apart.", icon=":material/upload_file:")
         return None
-    from idecode_core.conformal.calibration import Calibration
-    from idecode_core.folder.scores import ScoreSet
-
     calibration = Calibration(vectors["calibration"]) if "calibration" in vectors else None
     content = hashlib.sha256(
         b"".join(slot.encode() + array.tobytes() for slot, array in sorted(vectors.items()))
@@ -84,16 +68,11 @@ class OwnScores:
 
     name: str
     titles: tuple[str, ...]  # of the columns, where the file has some
-    vectors: "FloatArray"  # (points, draws)
+    vectors: FloatArray  # (points, draws)
 
 
 def _read(name: str, data: bytes) -> OwnScores | str:
     """The score vectors of a file, or why it cannot be used."""
-    from idecode_core.errors import IdecodeError
-    from idecode_core.files.archives import File
-    from idecode_core.files.score_columns import column_titles
-    from idecode_core.files.score_files import read_score_vectors
-
     try:
         return OwnScores(name, column_titles(File(name, data)), read_score_vectors(File(name, data)))
     except IdecodeError as error:
@@ -116,7 +95,6 @@ def own_files(config: FolderSettings) -> Source | None:
             icon=":material/upload_file:",
         )
         return None
-    from idecode_core.folder.scores import ScoreSet
     from ui.frame.scores import score_on_click
 
     if (vectors := score_on_click("evaluate", config, known, strange)) is None:

@@ -2,16 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
+from idecode_core.conformal.calibration import aggregate_scores
+from idecode_core.evaluation.methods import runs
+from idecode_core.evaluation.operating import OperatingPoint
+from idecode_core.evaluation.side_by_side import Row
+from idecode_core.plots.evaluation import against_n, methods_side_by_side, roc_curves
+from idecode_core.plots.histograms import groups_of, score_histograms
 from ui.evaluate.source import Source, curves, growths
+from ui.frame.choices import one_of
 from ui.frame.look import chart
-
-if TYPE_CHECKING:
-    from idecode_core.evaluation.operating import OperatingPoint
-    from idecode_core.evaluation.side_by_side import Row
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,10 +22,10 @@ class Shown:
     """What the page is about at the moment."""
 
     source: Source
-    rows: "list[Row]"
+    rows: list[Row]
     selected: str  # the label of an OOD set
     n: int
-    point: "OperatingPoint | None"
+    point: OperatingPoint | None
     epsilon: float
     aggregate: str
 
@@ -39,8 +42,6 @@ def _drawn(_draw: Callable[[], Any], key: str, arguments: tuple[Any, ...]) -> An
 
 def separation_view(shown: Shown) -> tuple[Any, str]:
     """ROC curves of all sets, and the three methods on each."""
-    from idecode_core.plots.evaluation import methods_side_by_side, roc_curves
-
     left, right = st.columns(2, gap="medium")
     figure = drawn(
         shown.source,
@@ -55,10 +56,8 @@ def separation_view(shown: Shown) -> tuple[Any, str]:
     with left:
         chart(figure, key="ev_roc", alt="ROC curves")
     with right:
-        metric: Any = st.segmented_control(
-            "Metric", ("auroc", "tnr"), default="auroc", required=True, key="ev_metric", bind="query-params",
-            format_func={"auroc": "AUROC", "tnr": "TNR at 90% TPR"}.__getitem__, label_visibility="collapsed",
-        )  # fmt: skip
+        titles = {"auroc": "AUROC", "tnr": "TNR at 90% TPR"}
+        metric = one_of("Metric", titles, "ev_metric", format_func=titles.__getitem__)
         arguments = ("methods", shown.n, shown.aggregate, metric, shown.selected)
         methods = drawn(
             shown.source,
@@ -75,8 +74,6 @@ def separation_view(shown: Shown) -> tuple[Any, str]:
 
 
 def growth_view(shown: Shown) -> tuple[Any, str]:
-    from idecode_core.plots.evaluation import against_n
-
     figure = drawn(
         shown.source,
         ("growth", shown.n, shown.aggregate, shown.selected),
@@ -89,10 +86,6 @@ def growth_view(shown: Shown) -> tuple[Any, str]:
 
 
 def scores_view(shown: Shown) -> tuple[Any, str]:
-    from idecode_core.conformal.calibration import aggregate_scores
-    from idecode_core.evaluation.methods import runs
-    from idecode_core.plots.histograms import groups_of, score_histograms
-
     ood_set = next(score_set for score_set in shown.source.ood_sets if score_set.label == shown.selected)
     known, strange = (
         aggregate_scores(runs(score_set.score_vectors, shown.n)[0], shown.aggregate)

@@ -6,8 +6,9 @@ torch is imported on first need, so that a page can paint before.
 
 import gc
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from idecode_core.detector import Detector
     from idecode_core.folder.stored import Stored
 
+T = TypeVar("T")
 Stamps = tuple[tuple[str, int], ...]
 
 
@@ -105,6 +107,14 @@ def own_store(name: str, size: int) -> dict[Any, Any]:
     while len(store) > size:
         del store[next(iter(store))]
     return store
+
+
+def remembered(name: str, size: int, key: object, make: Callable[[], T]) -> T:
+    """What a session's own store holds under a key; made when it is missing."""
+    store: dict[object, T] = own_store(name, size)
+    if key not in store:
+        store[key] = make()
+    return store[key]
 
 
 @st.cache_resource(show_spinner=False)

@@ -9,6 +9,7 @@ import streamlit as st
 from idecode_core.errors import IdecodeError
 
 log = logging.getLogger("idecode.app")
+SENTENCES = 12  # refusals that are shown in full
 
 
 @contextmanager
@@ -33,7 +34,10 @@ def guard() -> Iterator[None]:
 
 
 def refused(messages: list[str]) -> None:
-    """One sentence for each file that could not be used; the others go on."""
+    """One sentence for each file that could not be used, as far as anybody reads them; the others go on."""
+    if len(messages) > SENTENCES:
+        rest = len(messages) - SENTENCES
+        messages = [*messages[:SENTENCES], f"... and {rest} more for reasons like these."]
     if messages:
         lead = "One file was left out" if len(messages) == 1 else f"{len(messages)} files were left out"
         st.warning("\n".join([f"{lead}:", "", *(f"- {escape(message)}" for message in messages)]))

@@ -12,8 +12,9 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from idecode_core.conformal.judge import p_by_n
 from idecode_core.folder.settings import FolderSettings
-from ui.frame.cache import get_configs, get_detector, own_store
+from ui.frame.cache import get_configs, get_detector, own_store, remembered
 from ui.frame.modality import Modality
 from ui.frame.samples import Sample, decoded_sample
 from ui.frame.settings import current
@@ -21,7 +22,6 @@ from ui.frame.settings import current
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
     from idecode_core.draws import Prepared
-    from idecode_core.scorer import Inspected
 
     Key = tuple[Detector, int, str]
 
@@ -106,17 +106,6 @@ def content_key(samples: Sequence[Sample]) -> str:
     return hashlib.sha256("".join(sample.content_hash for sample in samples).encode()).hexdigest()
 
 
-def inspect(detector: "Detector", sample: Sample, seed: int) -> "Inspected":
-    """One sample in full at n_max. A sample that is new gets its score vector from the same pass."""
-    store: dict[Key, Inspected] = own_store("inspected_store", MAX_INSPECTED)
-    key = (detector, seed, sample.content_hash)
-    if key not in store:
-        prepared = take_prepared(detector, sample, seed)
-        store[key] = detector.inspect(prepared, n=detector.calibration.n_max, seed=seed)
-        vector_store().setdefault(key, store[key].score_vector)
-    return store[key]
-
-
 def vectors_over_seeds(detector: "Detector", sample: Sample, seeds: Sequence[int]) -> NDArray[np.float64]:
     """V at n_max of one sample under several seeds, for which it is decoded once: (seeds, n_max)."""
     store = vector_store()
@@ -134,12 +123,7 @@ def growing_p_values(
     detector: "Detector", sample: Sample, vector: NDArray[np.float64], seed: int, aggregate: str
 ) -> NDArray[np.float64]:
     """The p-values of one sample with its first 1, 2, ..., n_max draws; epsilon and n only mark places in them."""
-    from idecode_core.conformal.judge import p_by_n
-
-    store: dict[tuple[Detector, int, str, str], NDArray[np.float64]] = own_store(
-        "growth_store", MAX_INSPECTED
-    )
     key = (detector, seed, sample.content_hash, aggregate)
-    if key not in store:
-        store[key] = p_by_n(detector.calibration, vector, aggregate)
-    return store[key]
+    return remembered(
+        "growth_store", MAX_INSPECTED, key, lambda: p_by_n(detector.calibration, vector, aggregate)
+    )

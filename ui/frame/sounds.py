@@ -14,7 +14,7 @@ from idecode_core.draws import content_hash
 from idecode_core.files.limits import SOUND_BYTES, SOUND_SECONDS
 from idecode_core.folder.settings import FolderSettings
 from ui.frame import pictures
-from ui.frame.cache import own_store
+from ui.frame.cache import remembered
 from ui.frame.look import chart
 from ui.frame.messages import escape
 from ui.frame.modality import Capture, Gallery, Modality
@@ -91,10 +91,7 @@ def _bundled(name: str, path: Path, truth: str) -> Sample:
 
 def decoded(sample: Sample) -> Sound:
     """The sound that is shown, kept for as long as it is."""
-    store = own_store("sounds", MAX_DECODED)
-    if sample.content_hash not in store:
-        store[sample.content_hash] = sample.decode()
-    sound: Sound = store[sample.content_hash]
+    sound: Sound = remembered("sounds", MAX_DECODED, sample.content_hash, sample.decode)
     return sound
 
 

@@ -4,23 +4,28 @@ An upload replaces the one before it as a whole, also when something goes wrong 
 """
 
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import repeat
+from typing import Any, TypeVar
 
 import streamlit as st
 
 from idecode_core.errors import IdecodeError, InputError
 from idecode_core.files.archives import File, read_files
-from idecode_core.files.limits import ARCHIVE_BYTES, UNPACKED_BYTES
+from idecode_core.files.limits import ARCHIVE_BYTES, SCORES_BYTES, UNPACKED_BYTES
+from ui.frame.choices import one_of
 from ui.frame.messages import refused
 from ui.frame.modality import Modality
 from ui.frame.samples import Sample, data_uri
 
 log = logging.getLogger("idecode.app")
 
+T = TypeVar("T")
+
 MB = 2**20
+WAYS = ("Files or a zip", "A folder")
 SHOWN = 14  # thumbnails
-SENTENCES = 12  # refusals that are shown in full
 PROGRESS_FROM = 21  # files; fewer are checked before a bar could be read
 CHECKED = "_checked"
 """Ending of the keys under which the files of one uploader are kept."""
@@ -30,29 +35,24 @@ def many_files(
     label: str, key: str, modality: Modality, *, folder: bool = False, compact: bool = False
 ) -> list[Sample]:
     """Files for a set: loose, zipped or a folder, copies left out; kept for this session, over page changes too."""
-    files = st.file_uploader(
+    files, changed = uploader(
         label,
+        key,
+        widget=f"{key}_{'folder' if folder else 'files'}",
         accept_multiple_files="directory" if folder else True,
-        key=f"{key}_{'folder' if folder else 'files'}",
         max_upload_size=ARCHIVE_BYTES // MB,
         help=f"Many {modality.plural}, or a zip of them: {', '.join(modality.extensions)}. {modality.formats} A zip may have "
         f"{ARCHIVE_BYTES // MB} MB, and all zips of your session together unpack to {UNPACKED_BYTES // MB:,} MB. They are kept for "
         "your session only.",
-        on_change=mark_changed,
-        args=(key,),
     )
-    if was_changed(key):
-        st.session_state[
-            key + CHECKED
-        ] = {}  # whatever happens now, the files of the upload before are not used
+    if changed:
+        # Whatever happens now, the files of the upload before are not used.
+        st.session_state[key + CHECKED] = {}
         st.session_state[key + CHECKED] = take_in(files, key, modality)
     store = st.session_state.get(key + CHECKED, {})
     if store.get("modality") is not modality:  # nothing yet, or another kind of detector was chosen
         return []
     samples, sentences = store["samples"], store["sentences"]
-    if len(sentences) > SENTENCES:
-        rest = len(sentences) - SENTENCES
-        sentences = [*sentences[:SENTENCES], f"... and {rest} more for reasons like these."]
     refused(sentences)
     if samples:
         st.markdown(f"**{len(samples):,} {modality.plural if len(samples) > 1 else modality.thing} ready.**")
@@ -130,10 +130,45 @@ def without_copies(samples: Sequence[Sample]) -> tuple[list[Sample], list[str]]:
     return list(kept.values()), sentences
 
 
-def mark_changed(key: str) -> None:
-    """An uploader forgets its files when the page changes; only what the visitor does to it counts as a change."""
-    st.session_state[f"{key}_changed"] = True
+def uploader(label: str, key: str, *, widget: str = "", **more: Any) -> tuple[Any, bool]:
+    """What an uploader holds, and whether the visitor has just changed that.
+
+    It forgets its files when the page changes; only what the visitor does to it counts as a change.
+    """
+    changed = f"{key}_changed"
+    held = st.file_uploader(
+        label,
+        key=widget or key,
+        on_change=st.session_state.__setitem__,
+        args=(changed, True),
+        **more,
+    )
+    return held, bool(st.session_state.pop(changed, False))
 
 
-def was_changed(key: str) -> bool:
-    return bool(st.session_state.pop(f"{key}_changed", False))
+def is_folder(key: str) -> bool:
+    """How the visitor brings files: as a folder, or loose and zipped."""
+    return bool(one_of("Bring", WAYS, key, bind=None) == WAYS[1])
+
+
+def score_files(
+    name: str,
+    slots: Mapping[str, tuple[str, str]],
+    take: Callable[[str, bytes], T],
+    places: Iterable[AbstractContextManager[Any]] = repeat(nullcontext()),
+) -> dict[str, T]:
+    """Slot -> what `take` made of the name and content of the file that came last; kept for this session.
+
+    `slots` are the labels and explanations of the uploaders, `places` where they are drawn.
+    """
+    kept: dict[str, T] = st.session_state.setdefault(f"{name}_score_files", {})
+    for place, (slot, (label, help_text)) in zip(places, slots.items(), strict=False):
+        with place:
+            file, changed = uploader(
+                label, f"{name}_{slot}", help=help_text, max_upload_size=SCORES_BYTES // MB
+            )
+        if changed:
+            kept.pop(slot, None)
+            if file is not None:
+                kept[slot] = take(file.name, file.getvalue())
+    return kept

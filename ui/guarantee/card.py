@@ -1,30 +1,27 @@
 """The guarantee card: the numbers to plan with, and an epsilon that keeps the rate for most calibration sets."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from idecode_core.conformal import smallest_epsilon
+from idecode_core.guarantees.statement import ASSUMPTIONS, NOT_GUARANTEED, Guarantee
+from ui.frame.choices import one_of
 from ui.frame.settings import use_epsilon
-
-if TYPE_CHECKING:
-    from idecode_core.guarantees.statement import Guarantee
 
 SURE = (0.8, 0.9, 0.95, 0.99)
 
 
-def card(guarantee: "Guarantee") -> "Guarantee":
+def card(guarantee: Guarantee) -> Guarantee:
     """The guarantee card: the numbers to plan with, assumptions, limits. Returns the guarantee as sure as asked for."""
-    from idecode_core.conformal import smallest_epsilon
-    from idecode_core.guarantees.statement import ASSUMPTIONS, NOT_GUARANTEED
-
     st.markdown("### The guarantee card")
     numbers = st.columns(4)
     words, choice = st.columns([2.1, 1], vertical_alignment="center", gap="large")
-    sure = choice.segmented_control(
-        "How sure?", SURE, default=0.9, required=True, key="g_sure", bind="query-params",
-        format_func=lambda share: f"{share:.0%}", help="The share of calibration sets for which the stricter promise holds.",
-    )  # fmt: skip
+    with choice:
+        sure = one_of(
+            "How sure?", SURE, "g_sure", default=0.9, label_visibility="visible", format_func=lambda share: f"{share:.0%}",
+            help="The share of calibration sets for which the stricter promise holds.",
+        )  # fmt: skip
     guarantee = replace(guarantee, delta=round(1 - sure, 4))
     with words:
         before = st.session_state.get("g_corrected_from")
@@ -64,7 +61,7 @@ def card(guarantee: "Guarantee") -> "Guarantee":
     return guarantee
 
 
-def use_corrected(guarantee: "Guarantee", key: str) -> None:
+def use_corrected(guarantee: Guarantee, key: str) -> None:
     """The corrected epsilon, one click away; and the way back from it."""
     before: tuple[float, float] | None = st.session_state.get("g_corrected_from")
     if before and before[1] == guarantee.epsilon:

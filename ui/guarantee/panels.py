@@ -1,28 +1,31 @@
 """The Guarantee page's fragment: a calibration size, and what follows from it. It slices stored scores only."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import streamlit as st
 
+from idecode_core.conformal import exceeding_share
+from idecode_core.conformal.calibration import Calibration, aggregate_scores
+from idecode_core.evaluation.methods import runs
+from idecode_core.folder.scores import DRAWS_PER_RUN
 from idecode_core.folder.settings import FolderSettings
+from idecode_core.folder.stored import Stored
+from idecode_core.guarantees.observed import ObservedRate, Study, observed_rate, p_value_histogram, study
+from idecode_core.guarantees.statement import Guarantee
+from idecode_core.plots.guarantee import false_detection_rates, p_value_uniformity, rate_law
+from idecode_core.report.content import Value
+from idecode_core.report.guarantees import guarantee_notebook, guarantee_report
 from ui.frame.cache import get_calibration, stored_stamps
+from ui.frame.choices import one_of
 from ui.frame.export import download_row
-from ui.frame.links import asked, carry_over, keep, notice, request
+from ui.frame.links import asked, carry_over, keep, say_unmet
 from ui.frame.look import show
 from ui.frame.settings import Settings, current, panel
 from ui.frame.stored import no_scores, stored_or_said
 from ui.guarantee.card import card, use_corrected
 
-if TYPE_CHECKING:
-    from idecode_core.conformal.calibration import Calibration
-    from idecode_core.folder.stored import Stored
-    from idecode_core.guarantees.observed import ObservedRate, Study
-    from idecode_core.guarantees.statement import Guarantee
-    from idecode_core.report.content import Value
-
-LIVE = dict.fromkeys(("n", "epsilon", "aggregate", "p", "seed"), ("guarantee",))
-"""Which panel a setting reruns, see `ui.frame.settings.sidebar`."""
 NAMES = {"g_k": "k", "g_span": "the range", "g_view": "the figure", "g_sure": "how sure"}
 """Keys of the page's own widgets, and what a notice calls them."""
 KEYS = tuple(NAMES)
@@ -35,8 +38,6 @@ REPEATS = 100
 @panel("guarantee")
 def show_guarantee(config: FolderSettings) -> None:
     """Controls, the figure of rates against epsilon, the statement beside it; below, the details and the card."""
-    from idecode_core.guarantees.statement import Guarantee
-
     settings = current()
     carry_over(KEYS)
     wanted = asked("guarantee", KEYS)
@@ -63,12 +64,13 @@ def show_guarantee(config: FolderSettings) -> None:
     if stored is None:
         no_scores(config)
     with notices:
-        unmet = [
-            request(NAMES[key], text, "which is not offered for this detector", _as_in_link(key))
-            for key, text in wanted.items()
-            if text.replace(",", "") != _as_in_link(key).replace(",", "")
-        ]
-        notice("guarantee", unmet, tuple(st.session_state[key] for key in KEYS))
+        shown = {key: _as_in_link(key) for key in KEYS}
+        other = {
+            key: text for key, text in wanted.items() if text.replace(",", "") != shown[key].replace(",", "")
+        }
+        say_unmet(
+            "guarantee", other, shown, dict.fromkeys(KEYS, "which is not offered for this detector"), NAMES
+        )
     keep(KEYS)
 
 
@@ -95,34 +97,26 @@ def controls(pool: int, wanted: str) -> tuple[int, float, str]:
         help=f"How many of the {pool:,} calibration inputs are used. Fewer make the rate of a single set vary more.",
     )  # fmt: skip
     with st.container(horizontal=True):
-        view = st.segmented_control(
-            "Figure", list(VIEWS), default="rate", required=True, key="g_view", bind="query-params",
-            format_func=VIEWS.__getitem__, label_visibility="collapsed",
-        )  # fmt: skip
-        span = st.segmented_control(
-            "Range", list(SPANS), default="0.5", required=True, key="g_span", bind="query-params",
-            format_func=SPANS.__getitem__, label_visibility="collapsed",
-        )  # fmt: skip
+        view = one_of("Figure", VIEWS, "g_view", format_func=VIEWS.__getitem__)
+        span = one_of("Range", SPANS, "g_span", default="0.5", format_func=SPANS.__getitem__)
     return int(k), float(span), str(view)
 
 
-def study_of(stored: "Stored", k: int, top: float, settings: Settings) -> "Study":
+def study_of(stored: Stored, k: int, top: float, settings: Settings) -> Study:
     """What calibration sets of size k do to the iD test set, in the precision of its stored scores."""
     identity = (str(stored.folder), stored_stamps(stored.settings))
     n = draws_used(stored.calibration, settings)
     return _study(stored, identity, k, top, n, settings.aggregate, settings.smoothed, settings.seed)
 
 
-def draws_used(calibration: "Calibration", settings: Settings) -> int:
+def draws_used(calibration: Calibration, settings: Settings) -> int:
     """n, as far as the stored scores go; the same on Evaluate."""
-    from idecode_core.folder.scores import DRAWS_PER_RUN
-
     return min(settings.n, calibration.n_max, DRAWS_PER_RUN)
 
 
 @st.cache_data(show_spinner=False, max_entries=500)
 def _study(
-    _stored: "Stored",
+    _stored: Stored,
     identity: tuple[Any, ...],
     k: int,
     top: float,
@@ -130,13 +124,7 @@ def _study(
     aggregate: str,
     smoothed: bool,
     seed: int,
-) -> "Study":
-    import numpy as np
-
-    from idecode_core.conformal.calibration import aggregate_scores
-    from idecode_core.evaluation.methods import runs
-    from idecode_core.guarantees.observed import study
-
+) -> Study:
     return study(
         _stored.calibration.scores(n, aggregate),
         aggregate_scores(runs(_stored.id_set.score_vectors, n)[0], aggregate),
@@ -154,11 +142,9 @@ def epsilons(top: float) -> list[float]:
 
 
 def figures(
-    guarantee: "Guarantee", found: "Study | None", top: float
+    guarantee: Guarantee, found: Study | None, top: float
 ) -> dict[str, Callable[[], tuple[Any, str]]]:
     """Both figures with their captions, by the name of the view, each drawn when it is asked for."""
-    from idecode_core.plots.guarantee import false_detection_rates
-
     here = observed(guarantee, found) if found is not None else None
     parts: dict[str, Any] = {
         "resampled": None if found is None else found.resampled,
@@ -192,7 +178,7 @@ def figures(
     return {"rate": lambda: drawn("rate"), "minus": lambda: drawn("minus")}
 
 
-def statement(guarantee: "Guarantee", found: "Study | None", pool: int) -> None:
+def statement(guarantee: Guarantee, found: Study | None, pool: int) -> None:
     """What is promised, in words, beside the figure; what was seen, and whether that is chance."""
     st.markdown("#### What is promised")
     st.markdown(guarantee.statement())
@@ -212,18 +198,12 @@ def statement(guarantee: "Guarantee", found: "Study | None", pool: int) -> None:
     )
 
 
-def observed(guarantee: "Guarantee", found: "Study") -> "ObservedRate":
-    from idecode_core.guarantees.observed import observed_rate
-
+def observed(guarantee: Guarantee, found: Study) -> ObservedRate:
     return observed_rate(found.p_values, guarantee.epsilon)
 
 
-def details(guarantee: "Guarantee", found: "Study | None") -> None:
+def details(guarantee: Guarantee, found: Study | None) -> None:
     """The law at this epsilon, and whether iD p-values are uniform."""
-    from idecode_core.conformal import exceeding_share
-    from idecode_core.guarantees.observed import p_value_histogram
-    from idecode_core.plots.guarantee import p_value_uniformity, rate_law
-
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("#### One calibration set, at your epsilon")
@@ -253,14 +233,12 @@ def details(guarantee: "Guarantee", found: "Study | None") -> None:
 
 def downloads(
     config: FolderSettings,
-    calibration: "Calibration",
-    guarantee: "Guarantee",
-    found: "Study | None",
+    calibration: Calibration,
+    guarantee: Guarantee,
+    found: Study | None,
     settings: Settings,
     drawn: dict[str, Callable[[], tuple[Any, str]]],
 ) -> None:
-    from idecode_core.report.guarantees import guarantee_notebook, guarantee_report
-
     values: dict[str, Value] = {
         "n": draws_used(calibration, settings),
         "aggregate": settings.aggregate,

@@ -42,12 +42,13 @@ def live_example(config: FolderSettings) -> None:
             st.switch_page("pages/inspect.py", query_params={f"{modality.prefix}source": "Files"})
     with right:
         from ui.frame.scores import score_vectors
-        from ui.inspect.panels import show_aggregate, show_verdict, verdicts
+        from ui.frame.verdicts import verdicts
+        from ui.inspect.panels import show_aggregate, show_verdict
 
         sample = modality.find(config, address)
         assert sample is not None  # it is offered
         detector, settings = get_detector(config), current()
         vectors = score_vectors(detector, [sample], settings.seed)
-        [verdict] = verdicts(detector, [sample], vectors, settings)
+        [verdict] = verdicts(detector, [sample.content_hash], vectors, settings)
         show_verdict(config, sample, verdict, settings)
         show_aggregate(detector, verdict, settings, height=230)

@@ -3,13 +3,17 @@
 import hashlib
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from idecode_core.conformal import FalseDetectionLaw, observed_band
 from idecode_core.conformal.judge import Judgement
+from idecode_core.detector import Detector
+from idecode_core.plots.style import DARK, ID, LIGHT, OOD
+from idecode_core.verdict import counting
+from ui.frame.choices import one_of
 from ui.frame.links import carry_over, keep
 from ui.frame.look import is_dark
 from ui.frame.messages import escape
@@ -17,9 +21,6 @@ from ui.frame.samples import Sample, data_uri
 from ui.frame.scores import content_key, score_vectors, take_prepared, vector_store
 from ui.frame.settings import rerun_panels
 from ui.inspect.stepping import step_buttons
-
-if TYPE_CHECKING:
-    from idecode_core.detector import Detector
 
 RULES = ("alone", "together")
 CHUNK = 8  # files between two reports of progress
@@ -29,7 +30,7 @@ ROW_PANELS = ("files", "picture", "verdict", "aggregate", "versus", "closer", "d
 
 
 def score_batch(
-    detector: "Detector", samples: Sequence[Sample], seed: int
+    detector: Detector, samples: Sequence[Sample], seed: int
 ) -> tuple[list[Sample], NDArray[np.float64]]:
     """The files that are scored, all of them unless the visitor stopped it, and their V at n_max: (batch, n_max)."""
     store = vector_store()
@@ -57,7 +58,7 @@ def score_batch(
     return list(samples), score_vectors(detector, samples, seed)
 
 
-def score_with_progress(detector: "Detector", missing: Sequence[Sample], seed: int, name: str) -> None:
+def score_with_progress(detector: Detector, missing: Sequence[Sample], seed: int, name: str) -> None:
     """Chunk by chunk into the session's store: what is scored when the visitor stops it, stays scored."""
     place = st.empty()
     with place.container(horizontal=True, vertical_alignment="center"):
@@ -124,8 +125,6 @@ def summary(found: Judgement) -> str:
             f"{lead} Judged together: on average at most {100 * found.epsilon:g} % of those that are flagged are false "
             "discoveries."
         )
-    from idecode_core.conformal import FalseDetectionLaw, observed_band
-
     expected = count * FalseDetectionLaw(found.k, found.epsilon).mean
     low, high = (round(count * rate) for rate in observed_band(found.k, found.epsilon, count))
     return (
@@ -137,13 +136,11 @@ def summary(found: Judgement) -> str:
 def choose_rule() -> None:
     """Alone or together. Drawn before anything is judged: a link may have chosen."""
     carry_over(["rule"])
-    st.segmented_control(
+    one_of(
         "Judge the files",
         RULES,
-        default="alone",
-        required=True,
-        key="rule",
-        bind="query-params",
+        "rule",
+        label_visibility="visible",
         on_change=lambda: rerun_panels("files", "verdict", "aggregate", "versus"),
         help="Alone: of files that belong, at most a share epsilon is flagged. Together: of the files that are flagged, at "
         "most a share epsilon belongs (Benjamini-Hochberg). Both on average.",
@@ -154,8 +151,6 @@ def choose_rule() -> None:
 def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
     """The files, the strangest first; a row or the keyboard chooses what the page looks at."""
     import pandas as pd  # type: ignore[import-untyped]
-
-    from idecode_core.verdict import counting
 
     st.markdown(summary(found))
     order = strangest_first(found)
@@ -199,8 +194,6 @@ def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
 
 def verdict_colour(answer: str) -> str:
     """The verdict's colours as text of this page's theme has them: measured to stand out from it."""
-    from idecode_core.plots.style import DARK, ID, LIGHT, OOD
-
     text = (DARK if is_dark() else LIGHT).text
     return f"color: {text[OOD]}; font-weight: 600" if answer == "flagged" else f"color: {text[ID]}"
 

@@ -6,51 +6,34 @@ from ui.frame.links import put_in_link
 from ui.frame.messages import refused
 from ui.frame.modality import Modality
 from ui.frame.samples import Sample
-from ui.frame.uploads import mark_changed, take_in, was_changed
+from ui.frame.uploads import is_folder, take_in, uploader
 
 MOST = 1000
 """Files that are kept at once, with their pictures; the command line takes any number."""
-SENTENCES = 12  # refusals that are shown in full
-WAYS = ("Files or a zip", "A folder")
 KEY = "files"
 
 
 def bring_files(modality: Modality) -> list[Sample]:
     """What the visitor brought last, kept for this session, over page changes too."""
-    folder = st.segmented_control(
-        "Bring",
-        WAYS,
-        default=WAYS[0],
-        required=True,
-        key="bring",
-        label_visibility="collapsed",
-    )
-    uploader = f"{KEY}_folder" if folder == WAYS[1] else KEY
-    st.file_uploader(
+    folder = is_folder("bring")
+    held, changed = uploader(
         modality.plural.capitalize(),
-        accept_multiple_files="directory" if folder == WAYS[1] else True,
-        key=uploader,
+        KEY,
+        widget=f"{KEY}_folder" if folder else KEY,
+        accept_multiple_files="directory" if folder else True,
         help=f"{modality.formats} A zip of them is opened. At most {MOST:,} files at once.",
-        on_change=mark_changed,
-        args=(KEY,),
         label_visibility="collapsed",
     )
-    if was_changed(KEY):
+    if changed:
         clear()  # whatever happens now, nothing of before is shown as if it were the new upload's
-        taken = take_in(st.session_state[uploader], KEY, modality)
+        taken = take_in(held, KEY, modality)
         samples, sentences = taken["samples"], taken["sentences"]
         if len(samples) > MOST:
             sentences.append(
                 f"{len(samples):,} files came; the first {MOST:,} are kept. Use `idecode score` on the command line for more."
             )
         st.session_state["uploads"], st.session_state["refused"] = samples[:MOST], sentences
-    sentences = st.session_state.get("refused", [])
-    if len(sentences) > SENTENCES:
-        sentences = [
-            *sentences[:SENTENCES],
-            f"... and {len(sentences) - SENTENCES} more for reasons like these.",
-        ]
-    refused(sentences)
+    refused(st.session_state.get("refused", []))
     return [sample for sample in st.session_state.get("uploads", []) if sample.modality is modality]
 
 

@@ -6,7 +6,9 @@ import streamlit as st
 
 from idecode_core.files.archives import File
 from idecode_core.folder.settings import FolderSettings
-from ui.frame.links import carry_over, differs, keep, link_value, notice, put_in_link, request
+from ui.frame import links
+from ui.frame.choices import one_of
+from ui.frame.links import carry_over, keep, link_value, put_in_link
 from ui.frame.messages import escape, refused
 from ui.frame.modality import Modality, modality_of
 from ui.frame.samples import Sample
@@ -25,16 +27,7 @@ def choose_samples(config: FolderSettings) -> list[Sample]:
     key = f"{modality.prefix}source"
     carry_over([key])
     sources = {"Gallery": from_gallery, "Files": from_files, modality.capture.source: captured}
-    source = st.segmented_control(
-        f"{modality.thing.capitalize()} from",
-        list(sources),
-        default="Gallery",
-        required=True,
-        key=key,
-        bind="query-params",
-        label_visibility="collapsed",
-        width="stretch",
-    )
+    source = one_of(f"{modality.thing.capitalize()} from", sources, key, width="stretch")
     keep([key])
     chosen = sources[source](config, modality)
     held = [sample for sample in st.session_state.get("shown", []) if sample.modality is modality]
@@ -61,12 +54,7 @@ def say_unmet(wanted: Mapping[str, str], sample: Sample) -> None:
         "versus": "which is not here, or takes other files than this detector",
         "draw": "which is none of the draws of this view",
     }
-    sentences = [
-        request(NAMES[key], text, why[key], shown[key] or "none")
-        for key, text in wanted.items()
-        if differs(text, shown[key])
-    ]
-    notice("inspect", sentences, tuple(shown.values()))
+    links.say_unmet("inspect", wanted, {key: value or "none" for key, value in shown.items()}, why, NAMES)
 
 
 def follow(sample: Sample) -> None:

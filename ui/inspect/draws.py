@@ -8,7 +8,7 @@ its score is the one that enters V. So the unit of choice is the draw.
 import html
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from idecode_core.conformal.judge import places
-from ui.frame.cache import own_store
+from idecode_core.detector import Detector
+from idecode_core.merged import MergedScorer
+from idecode_core.plots import inspect as figures
+from idecode_core.plots.why import score_parts
+from idecode_core.report.why import parts, sum_in_words
+from idecode_core.scorer import Inspected, Variant
+from ui.frame.cache import remembered
 from ui.frame.links import link_value, put_in_link
 from ui.frame.look import CHART, themed
 from ui.frame.look import chart as shown_chart
@@ -28,10 +34,6 @@ from ui.inspect.inputs import look_at
 from ui.inspect.panels import chosen_row
 from ui.inspect.stepping import step_buttons
 
-if TYPE_CHECKING:
-    from idecode_core.detector import Detector
-    from idecode_core.scorer import Inspected, Variant
-
 GAP = 2  # pixels between the variants of a strip
 STYLE = """
 <style>
@@ -42,7 +44,7 @@ STYLE = """
 
 
 @panel("draws")
-def draws(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+def draws(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
     """Chart beside the parts of the chosen draw, gallery, enlarged variants."""
     settings, row = current(), chosen_row(samples)
     sample, scores = samples[row], vectors[row, : settings.n]
@@ -69,12 +71,8 @@ def draws(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.f
         sample.modality.enlarge(detector, inspected, by_draw[chosen][0])
 
 
-def why(detector: "Detector", inspected: "Inspected", draw: int, variants: "Sequence[Variant]") -> None:
+def why(detector: Detector, inspected: Inspected, draw: int, variants: Sequence[Variant]) -> None:
     """The draw's score as its terms: bars that add up, and what each is."""
-    from idecode_core.merged import MergedScorer
-    from idecode_core.plots.why import score_parts
-    from idecode_core.report.why import parts, sum_in_words
-
     found = parts(detector.scorer, inspected, draw)
     total = float(inspected.score_vector[draw])
     merged = isinstance(detector.scorer, MergedScorer)
@@ -95,15 +93,14 @@ def why(detector: "Detector", inspected: "Inspected", draw: int, variants: "Sequ
     st.caption("  \n".join([*lines, escape(words)] if words else lines))
 
 
-def grouped(key: object, inspected: "Inspected") -> "list[tuple[list[Variant], str]]":
+def grouped(key: object, inspected: Inspected) -> list[tuple[list[Variant], str]]:
     """For each draw its variants, and one small picture of them all as the browser takes it; made once for all n."""
-    store: dict[object, list[tuple[list[Variant], str]]] = own_store("strip_store", MAX_INSPECTED)
-    if key not in store:
+
+    def make() -> list[tuple[list[Variant], str]]:
         groups = [list(group) for _, group in groupby(inspected.variants, key=lambda variant: variant.draw)]
-        store[key] = [
-            (group, data_uri(png(side_by_side([variant.image for variant in group])))) for group in groups
-        ]
-    return store[key]
+        return [(group, data_uri(png(side_by_side([one.image for one in group])))) for group in groups]
+
+    return remembered("strip_store", MAX_INSPECTED, key, make)
 
 
 def chosen_draw(scores: NDArray[np.float64]) -> int:
@@ -116,9 +113,7 @@ def chosen_draw(scores: NDArray[np.float64]) -> int:
     return chosen if chosen is not None and 0 <= chosen < len(scores) else int(np.argmax(scores))
 
 
-def chart(scores: NDArray[np.float64], detector: "Detector", chosen: int) -> None:
-    from idecode_core.plots import inspect as figures
-
+def chart(scores: NDArray[np.float64], detector: Detector, chosen: int) -> None:
     key = f"draw_chart_{chosen}"  # a new chart for each choice, so that no old selection lingers in it
     st.plotly_chart(
         themed(figures.draw_scores(scores, detector.calibration.score_vectors.ravel(), chosen)),

@@ -1,41 +1,37 @@
 """What the model takes in of the sample that is looked at: kept beside its scores, so that nothing is decoded twice."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from ui.frame.cache import own_store
+from idecode_core.detector import Detector
+from idecode_core.draws import Prepared
+from idecode_core.scorer import Inspected
+from ui.frame.cache import remembered
 from ui.frame.pictures import LARGE
 from ui.frame.samples import Sample
-from ui.frame.scores import MAX_INSPECTED, MAX_PREPARED, inspect, take_prepared
-
-if TYPE_CHECKING:
-    from idecode_core.detector import Detector
-    from idecode_core.draws import Prepared
-    from idecode_core.scorer import Inspected
+from ui.frame.scores import MAX_INSPECTED, take_prepared, vector_store
 
 
-def model_input(detector: "Detector", sample: Sample, seed: int) -> "Prepared":
-    store: dict[object, Prepared] = own_store("input_store", MAX_INSPECTED)
+def model_input(detector: Detector, sample: Sample, seed: int) -> Prepared:
     key = (detector, seed, sample.content_hash)
-    if key not in store:
-        store[key] = take_prepared(detector, sample, seed)
-    return store[key]
+    return remembered("input_store", MAX_INSPECTED, key, lambda: take_prepared(detector, sample, seed))
 
 
-def look_at(detector: "Detector", sample: Sample, seed: int) -> "Inspected":
-    """One sample in full; its score vector comes from the same pass, if it has none yet."""
-    waiting = own_store("prepared_store", MAX_PREPARED)
-    waiting.setdefault((detector, seed, sample.content_hash), model_input(detector, sample, seed))
-    found = inspect(detector, sample, seed)
-    waiting.pop((detector, seed, sample.content_hash), None)
+def look_at(detector: Detector, sample: Sample, seed: int) -> Inspected:
+    """One sample in full at n_max; its score vector comes from the same pass, if it has none yet."""
+    key, n_max = (detector, seed, sample.content_hash), detector.calibration.n_max
+    point = model_input(detector, sample, seed)
+    found = remembered(
+        "inspected_store", MAX_INSPECTED, key, lambda: detector.inspect(point, n=n_max, seed=seed)
+    )
+    vector_store().setdefault(key, found.score_vector)
     return found
 
 
-def input_pictures(point: "Prepared") -> Iterator[NDArray[np.uint8]]:
+def input_pictures(point: Prepared) -> Iterator[NDArray[np.uint8]]:
     """Pixels (size, size, 3) that models see: one picture, or of a merged detector those that differ."""
     seen: list[NDArray[np.uint8]] = []
     for own in point.x if isinstance(point.x, tuple) else (point,):
@@ -49,7 +45,7 @@ def input_pictures(point: "Prepared") -> Iterator[NDArray[np.uint8]]:
             yield x
 
 
-def as_the_model_sees_it(detector: "Detector", sample: Sample, seed: int) -> None:
+def as_the_model_sees_it(detector: Detector, sample: Sample, seed: int) -> None:
     """The original beside the resized input."""
     seen = list(input_pictures(model_input(detector, sample, seed)))
     if not seen:

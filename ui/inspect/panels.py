@@ -1,50 +1,39 @@
 """The panels of the Inspect page. Each is a fragment that reads the settings as they are now and slices stored scores."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from idecode_core.conformal.judge import Judgement, Verdict, judge, smoothing_generator
+from idecode_core.conformal.judge import Judgement, Verdict
+from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
-from idecode_core.verdict import meaning, sentence
+from idecode_core.plots import inspect as figures
+from idecode_core.verdict import meaning
 from ui.frame.look import chart
 from ui.frame.messages import escape
 from ui.frame.samples import Sample
 from ui.frame.scores import growing_p_values, vectors_over_seeds
 from ui.frame.settings import Settings, current, panel
+from ui.frame.verdicts import coloured_answer, verdicts
 from ui.inspect.batch import choose_rule, settle_row, table
 from ui.inspect.choose import follow
 from ui.inspect.inputs import as_the_model_sees_it, look_at
 from ui.inspect.power import show_power
 from ui.inspect.versus import versus
 
-if TYPE_CHECKING:
-    from idecode_core.detector import Detector
-
 SEEDS = 10
 
 
-def verdicts(
-    detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64], settings: Settings
+def judged(
+    detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64], settings: Settings
 ) -> Judgement:
-    """Verdicts under the settings of this moment; never runs the model."""
-    smoothed_by = (
-        [smoothing_generator(sample.content_hash, settings.seed) for sample in samples]
-        if settings.smoothed
-        else None
-    )
-    return judge(
-        detector.calibration,
-        vectors,
-        n=settings.n,
-        epsilon=settings.epsilon,
-        aggregate=settings.aggregate,
-        smoothed_by=smoothed_by,
-        false_discovery_control=len(samples) > 1 and st.session_state.get("rule") == "together",
+    """The files as the visitor wants them judged: each alone, or all together."""
+    together = len(samples) > 1 and st.session_state.get("rule") == "together"
+    return verdicts(
+        detector, (sample.content_hash for sample in samples), vectors, settings, together=together
     )
 
 
@@ -62,11 +51,11 @@ class OnScreen:
 
 
 @panel("files")
-def files(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+def files(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
     """The table of many files."""
     if len(samples) > 1:
         choose_rule()
-        table(samples, verdicts(detector, samples, vectors, current()), chosen_row(samples))
+        table(samples, judged(detector, samples, vectors, current()), chosen_row(samples))
 
 
 @panel("picture")
@@ -79,14 +68,14 @@ def picture(samples: Sequence[Sample]) -> None:
 @panel("verdict")
 def words(
     config: FolderSettings,
-    detector: "Detector",
+    detector: Detector,
     samples: Sequence[Sample],
     vectors: NDArray[np.float64],
     screen: OnScreen,
 ) -> None:
     """The verdict in words, and the power beside it. The link follows the row."""
     settings, row = current(), chosen_row(samples)
-    found = verdicts(detector, samples, vectors, settings)
+    found = judged(detector, samples, vectors, settings)
     screen.settings, screen.found, screen.row = settings, found, row
     follow(samples[row])
     show_words(samples[row], found[row])
@@ -94,13 +83,13 @@ def words(
 
 
 @panel("aggregate")
-def aggregate(detector: "Detector", screen: OnScreen) -> None:
+def aggregate(detector: Detector, screen: OnScreen) -> None:
     """The aggregate on the calibration histogram. Runs after the verdict, and shows the same."""
     show_aggregate(detector, screen.found[screen.row], screen.settings)
 
 
 @panel("closer")
-def closer(detector: "Detector", samples: Sequence[Sample]) -> None:
+def closer(detector: Detector, samples: Sequence[Sample]) -> None:
     """What else there is to see of the input."""
     settings, sample = current(), samples[chosen_row(samples)]
     inspected = look_at(detector, sample, settings.seed)
@@ -110,13 +99,13 @@ def closer(detector: "Detector", samples: Sequence[Sample]) -> None:
 
 
 def results(
-    config: FolderSettings, detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]
+    config: FolderSettings, detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]
 ) -> OnScreen:
     """The verdict in words, the aggregate on the calibration histogram, and for many files the table.
 
     Small panels: a move of epsilon draws again what shows epsilon, and neither pictures nor sounds.
     """
-    found = verdicts(detector, samples, vectors, current())
+    found = judged(detector, samples, vectors, current())
     settle_row(samples, found)
     screen = OnScreen(current(), found, chosen_row(samples))
     files(detector, samples, vectors)
@@ -132,11 +121,10 @@ def results(
 
 
 def show_words(sample: Sample, verdict: Verdict) -> None:
-    colour, icon = ("orange", "flag") if verdict.is_ood else ("blue", "check_circle")
-    answer, _, reason = sentence(verdict, sample.modality.noun).partition(":")
+    answer, reason = coloured_answer(verdict, sample.modality.noun)
     means, does_not = meaning(verdict, sample.modality.noun)
     st.caption(f"{escape(sample.name)} · {sample.truth}" if sample.truth else escape(sample.name))
-    st.markdown(f"### :{colour}[:material/{icon}: {answer}]: {reason.strip()}")
+    st.markdown(f"### {answer} {reason}")
     st.markdown(f"**It means:** {means}  \n**It does not mean:** {does_not}")
 
 
@@ -151,14 +139,12 @@ def show_verdict(config: FolderSettings, sample: Sample, verdict: Verdict, setti
 
 
 def show_aggregate(
-    detector: "Detector",
+    detector: Detector,
     verdict: Verdict,
     settings: Settings,
     height: int = 320,
     key: str = "aggregate_chart",
 ) -> None:
-    from idecode_core.plots import inspect as figures
-
     chart(
         figures.aggregate_on_histogram(
             detector.calibration.scores(settings.n, settings.aggregate),
@@ -173,7 +159,7 @@ def show_aggregate(
     )
 
 
-def chance(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+def chance(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
     """What more draws, and other draws, do to the p-value."""
     left, right = st.columns(2, gap="large")
     with left:
@@ -186,10 +172,8 @@ def chance(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.
 
 
 @panel("growth")
-def growth(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+def growth(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
     """The p-value against the number of draws."""
-    from idecode_core.plots import inspect as figures
-
     settings, row = current(), chosen_row(samples)
     p_values = growing_p_values(detector, samples[row], vectors[row], settings.seed, settings.aggregate)
     chart(
@@ -200,10 +184,8 @@ def growth(detector: "Detector", samples: Sequence[Sample], vectors: NDArray[np.
 
 
 @panel("drawn")
-def drawn(detector: "Detector", samples: Sequence[Sample]) -> None:
+def drawn(detector: Detector, samples: Sequence[Sample]) -> None:
     """The p-value under ten seeds, once the visitor asked for it."""
-    from idecode_core.plots import inspect as figures
-
     settings, sample = current(), samples[chosen_row(samples)]
     drawn_for = (detector.name, sample.content_hash, settings.seed)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -222,13 +204,7 @@ def drawn(detector: "Detector", samples: Sequence[Sample]) -> None:
         return
     seeds = [settings.seed + i for i in range(SEEDS)]
     vectors = vectors_over_seeds(detector, sample, seeds)
-    found = judge(
-        detector.calibration,
-        vectors,
-        n=settings.n,
-        epsilon=settings.epsilon,
-        aggregate=settings.aggregate,
-    )
+    found = verdicts(detector, (), vectors, replace(settings, smoothed=False))
     low, high = found.p_values.min(), found.p_values.max()
     st.caption(
         f"Over {SEEDS} seeds p runs from {low:.3g} to {high:.3g}; flagged {found.is_ood.sum()} times of {SEEDS}. "

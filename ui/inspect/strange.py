@@ -2,12 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from idecode_core.audio.listening import hidden_cells, spectrogram
+from idecode_core.audio.masks_moved import mask_effects
+from idecode_core.audio.scorer import AudioScorer, InspectedSound
+from idecode_core.detector import Detector
+from idecode_core.image.occlusion import OcclusionMap, picture_occlusion
+from idecode_core.plots.why import strange_parts
 from idecode_core.report.content import Figure
 from ui.frame.cache import own_store
 from ui.frame.look import show
@@ -15,11 +21,6 @@ from ui.frame.samples import Sample
 from ui.frame.scores import MAX_INSPECTED
 from ui.frame.settings import Settings, current, panel
 from ui.inspect.inputs import input_pictures, look_at, model_input
-
-if TYPE_CHECKING:
-    from idecode_core.audio.scorer import InspectedSound
-    from idecode_core.detector import Detector
-    from idecode_core.image.occlusion import OcclusionMap
 
 LOOK_FOR = (
     "Orange: hidden, the score falls, so this part makes it strange. Blue: hidden, it rises. The same random transforms for "
@@ -36,21 +37,20 @@ class Mapped:
     """A picture at the model's size, and the map over it."""
 
     pixels: NDArray[np.uint8]
-    found: "OcclusionMap"
+    found: OcclusionMap
 
 
 def map_store() -> dict[Any, Mapped]:
     return own_store("map_store", MAX_INSPECTED)
 
 
-def map_key(detector: "Detector", sample: Sample, settings: Settings) -> tuple[object, ...]:
+def map_key(detector: Detector, sample: Sample, settings: Settings) -> tuple[object, ...]:
     return (detector, settings.seed, sample.content_hash, settings.n, settings.aggregate)
 
 
 @panel("strange")
-def strange(detector: "Detector", samples: Sequence[Sample]) -> None:
+def strange(detector: Detector, samples: Sequence[Sample]) -> None:
     """On demand, because a map takes dozens of scores."""
-    from idecode_core.audio.scorer import AudioScorer, InspectedSound
     from ui.inspect.panels import chosen_row
 
     settings, sample = current(), samples[chosen_row(samples)]
@@ -82,10 +82,8 @@ def strange(detector: "Detector", samples: Sequence[Sample]) -> None:
         st.markdown(map_words(mapped.found))
 
 
-def make_map(detector: "Detector", sample: Sample, settings: Settings, pixels: NDArray[np.uint8]) -> Mapped:
+def make_map(detector: Detector, sample: Sample, settings: Settings, pixels: NDArray[np.uint8]) -> Mapped:
     """The coarse map as soon as it is there, then the finer one in its place."""
-    from idecode_core.image.occlusion import picture_occlusion
-
     bar, early = st.progress(0.0, "Hiding parts ..."), st.empty()
     point = model_input(detector, sample, settings.seed)
 
@@ -111,12 +109,10 @@ def make_map(detector: "Detector", sample: Sample, settings: Settings, pixels: N
 
 
 def map_figure(mapped: Mapped) -> Any:
-    from idecode_core.plots.why import strange_parts
-
     return strange_parts(mapped.pixels, mapped.found.drops)
 
 
-def map_words(found: "OcclusionMap") -> str:
+def map_words(found: OcclusionMap) -> str:
     """The strongest part, in words; when no part counts, that."""
     row, column = np.unravel_index(int(found.drops.argmax()), found.drops.shape)
     most, cells = float(found.drops.max()), len(found.drops)
@@ -135,9 +131,7 @@ def map_export(name: str, mapped: Mapped) -> tuple[Figure, ...]:
     return (Figure(map_figure(mapped), f"{name}: where it is strange. {LOOK_FOR}"),)
 
 
-def masks_figure(detector: "Detector", inspected: "InspectedSound") -> Any:
-    from idecode_core.audio.listening import hidden_cells, spectrogram
-    from idecode_core.audio.masks_moved import mask_effects
+def masks_figure(detector: Detector, inspected: InspectedSound) -> Any:
     from idecode_core.plots.why import moved_by_masks
 
     scorer: Any = detector.scorer
@@ -152,7 +146,7 @@ def masks_figure(detector: "Detector", inspected: "InspectedSound") -> Any:
     return moved_by_masks(effects, seen.seconds_per_frame, seen.hertz)
 
 
-def moved_by_masks(detector: "Detector", inspected: "InspectedSound") -> None:
+def moved_by_masks(detector: Detector, inspected: InspectedSound) -> None:
     st.markdown("### Which masks moved the score?")
     st.caption(f"From all {len(inspected.score_vector)} draws, whatever n is.")
     show(masks_figure(detector, inspected), key="masks_chart", look_for=LOOK_FOR_MASKS)

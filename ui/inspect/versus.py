@@ -2,23 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from idecode_core.conformal.judge import Verdict, judge, smoothing_generator
+from idecode_core.conformal.judge import Verdict
+from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
-from idecode_core.verdict import sentence
 from ui.frame.cache import get_configs, get_detector
 from ui.frame.links import carry_over, keep
 from ui.frame.messages import escape
 from ui.frame.samples import Sample
 from ui.frame.scores import score_vectors
 from ui.frame.settings import Settings, current, in_order, panel
+from ui.frame.verdicts import coloured_answer, verdicts
 from ui.inspect.power import show_power
-
-if TYPE_CHECKING:
-    from idecode_core.detector import Detector
 
 
 @panel("versus")
@@ -66,27 +63,19 @@ def versus(config: FolderSettings, samples: Sequence[Sample]) -> None:
 def side(config: FolderSettings, sample: Sample, settings: Settings) -> Verdict:
     """What one detector says of the file, alone."""
     detector = get_detector(config)
-    smoothed_by = [smoothing_generator(sample.content_hash, settings.seed)] if settings.smoothed else None
-    [verdict] = judge(
-        detector.calibration,
-        score_vectors(detector, [sample], settings.seed),
-        n=min(settings.n, detector.calibration.n_max),
-        epsilon=settings.epsilon,
-        aggregate=settings.aggregate,
-        smoothed_by=smoothed_by,
-    )
+    vectors = score_vectors(detector, [sample], settings.seed)
+    [verdict] = verdicts(detector, [sample.content_hash], vectors, settings)
     return verdict
 
 
 def show_side(
-    detector: "Detector", config: FolderSettings, sample: Sample, verdict: Verdict, settings: Settings
+    detector: Detector, config: FolderSettings, sample: Sample, verdict: Verdict, settings: Settings
 ) -> None:
     from ui.inspect.panels import show_aggregate
 
-    colour, icon = ("orange", "flag") if verdict.is_ood else ("blue", "check_circle")
-    answer, _, reason = sentence(verdict, sample.modality.noun).partition(":")
+    answer, reason = coloured_answer(verdict, sample.modality.noun)
     st.markdown(f"**{escape(config.name)}**, which knows {escape(config.summary or 'what its card says')}")
-    st.markdown(f"**:{colour}[:material/{icon}: {answer}]:** {reason.strip()}")
+    st.markdown(f"**{answer}** {reason}")
     show_power(config, settings)
     own = replace(settings, n=min(settings.n, detector.calibration.n_max))
     show_aggregate(detector, verdict, own, height=220, key=f"versus_chart_{config.folder.name}")
