@@ -4,10 +4,11 @@ import streamlit as st
 
 from ui.frame.cache import spare_collections
 from ui.frame.catalogue import pages
+from ui.frame.detectors import show_device
 from ui.frame.links import enter
 from ui.frame.look import ICON, LOGO, frame_style
 from ui.frame.messages import guard
-from ui.frame.settings import page_complete, show_device
+from ui.frame.panels import page_complete
 
 st.set_page_config(
     page_title="iDECODe Studio",

@@ -3,15 +3,16 @@
 import streamlit as st
 
 from ui.attack.picture import choose_picture
-from ui.frame.look import style
+from ui.frame import look
+from ui.frame.detectors import wait_for_input
 from ui.frame.messages import guard
-from ui.frame.settings import sidebar, wait_for_input
+from ui.frame.settings import sidebar
 
 PANELS = ("attack_verdict", "attack_rate", "attack_charts", "attack_curve", "attack_worst")
 LIVE = dict.fromkeys(("epsilon", "n", "aggregate", "p"), PANELS)
 
 with guard():
-    style()
+    st.html(look.STYLE)
     settings = sidebar(LIVE)
     st.title("Attack lab")
     pick, show = st.columns([1, 2.4], gap="large")

@@ -4,10 +4,11 @@ import streamlit as st
 
 from ui.calibrate.use import in_use, was_saved
 from ui.frame.cache import get_configs, get_detector
+from ui.frame.detectors import wait_for_input
 from ui.frame.messages import guard
 from ui.frame.modality import modality_of
 from ui.frame.session_detectors import made_here
-from ui.frame.settings import sidebar, wait_for_input
+from ui.frame.settings import sidebar
 from ui.frame.uploads import is_folder, many_files
 
 LIVE = dict.fromkeys(("n", "epsilon", "aggregate"), ("calibration",))

@@ -2,17 +2,16 @@
 
 import streamlit as st
 
+from ui.frame import look
 from ui.frame.cache import get_configs
 from ui.frame.catalogue import pages
-from ui.frame.look import style
+from ui.frame.detectors import in_order
 from ui.frame.messages import guard
-from ui.frame.settings import in_order, sidebar
-from ui.home.cards import detector_card, headline, show_broken, show_facts, way_in
-
-CARDS_PER_ROW = 4
+from ui.frame.settings import sidebar
+from ui.home.cards import detector_card, headline, in_rows, show_broken, show_facts, way_in
 
 with guard():
-    style()
+    st.html(look.STYLE)
     settings = sidebar(
         {"epsilon": ("example",), "n": ("example",), "aggregate": ("example",), "p": ("example",)}
     )
@@ -24,27 +23,16 @@ with guard():
     example = st.container()
     st.markdown("### What would you like to do?")
     tasks = [page for page in pages() if page.promise]
-    for first in range(0, len(tasks), CARDS_PER_ROW):
-        for column, page in zip(
-            st.columns(CARDS_PER_ROW), tasks[first : first + CARDS_PER_ROW], strict=False
-        ):
-            with column:
-                way_in(page)
+    in_rows(tasks, way_in)
     st.markdown("### Detectors at hand")
     found = get_configs()
     configs = [found[name] for name in in_order(found)]
-    cards = []
-    for first in range(0, len(configs), CARDS_PER_ROW):
-        for column, config in zip(
-            st.columns(CARDS_PER_ROW), configs[first : first + CARDS_PER_ROW], strict=False
-        ):
-            with column:
-                cards.append((detector_card(config), config))
+    places = in_rows(configs, detector_card)
     show_broken()
     # Everything above paints at once; what follows needs the model.
     with example:
         from ui.home.example import live_example
 
         live_example(found[settings.detector])
-    for place, config in cards:
+    for place, config in zip(places, configs, strict=True):
         show_facts(place, config, headline(config))

@@ -2,12 +2,13 @@
 
 import streamlit as st
 
+from ui.frame import look
 from ui.frame.cache import get_configs, get_detector
+from ui.frame.detectors import wait_for_input
 from ui.frame.links import asked
-from ui.frame.look import style
 from ui.frame.messages import guard
 from ui.frame.modality import modality_of
-from ui.frame.settings import sidebar, wait_for_input
+from ui.frame.settings import sidebar
 from ui.inspect.choose import NAMES, choose_samples, say_unmet
 
 PANELS = ("files", "verdict", "aggregate", "versus", "growth", "drawn")
@@ -19,7 +20,7 @@ LIVE = {
 }
 
 with guard():
-    style()
+    st.html(look.STYLE)
     settings = sidebar(LIVE)
     wanted = asked("inspect", NAMES)
     st.title("Inspect")

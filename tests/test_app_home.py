@@ -17,7 +17,8 @@ from idecode_core.folder.scores import ScoreSet, write_scores
 from idecode_core.folder.settings import read_settings
 from idecode_core.folder.stored import open_stored
 from ui.frame.catalogue import PAGES, pages
-from ui.frame.settings import AGGREGATES, EPSILONS, in_order
+from ui.frame.detectors import in_order
+from ui.frame.settings import AGGREGATES, EPSILONS
 from ui.home.cards import headline
 
 ROOT = Path(__file__).parent.parent

@@ -7,7 +7,8 @@ from idecode_core.plots.attack import p_along_strength
 from ui.attack.panels import Lab, verdict_on
 from ui.attack.run import Job, Scored, attack_store, is_ready, is_wanted, run_with_progress, score, want
 from ui.frame.look import chart
-from ui.frame.settings import Settings, current, panel
+from ui.frame.panels import panel
+from ui.frame.settings import Settings, current
 
 LOOK_FOR = (
     "Full dots: the victim is fooled; rings: it is not. Orange is flagged, blue is not. An attack that needs little strength "

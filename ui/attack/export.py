@@ -48,10 +48,9 @@ def shown(lab: Lab) -> AttackShown:
 
 
 def attempt(lab: Lab, scored: Scored, settings: Settings) -> Attempt:
-    n = min(settings.n, lab.detector.calibration.n_max)
     return Attempt(
         scored.attacked,
-        scored.inspected.score_vector[:n],
+        lab.vector(scored, settings),
         verdict_on(lab.detector, scored, settings),
         scored.content_hash,
         png(as_pixels(scored.attacked.attacked[0].numpy())),
@@ -59,18 +58,12 @@ def attempt(lab: Lab, scored: Scored, settings: Settings) -> Attempt:
 
 
 def figures(lab: Lab) -> tuple[Figure, ...]:
-    settings = lab.screen.settings
-    n = min(settings.n, lab.detector.calibration.n_max)
+    settings, scored = lab.screen.settings, lab.screen.curve
     found = [
         Figure(shares_figure(lab), f"What the victim says. {LOOK_FOR_SHARES}"),
-        Figure(
-            draws_figure(lab.detector, lab.clean, lab.chosen, n), f"What the detector sees. {LOOK_FOR_DRAWS}"
-        ),
+        Figure(draws_figure(lab, settings), f"What the detector sees. {LOOK_FOR_DRAWS}"),
     ]
-    if lab.screen.curve:
-        found.append(
-            Figure(
-                curve_figure(lab, lab.screen.curve, settings), f"The p-value along the strength. {LOOK_FOR}"
-            )
-        )
+    if scored:
+        figure = curve_figure(lab, scored, settings)
+        found.append(Figure(figure, f"The p-value along the strength. {LOOK_FOR}"))
     return tuple(found)

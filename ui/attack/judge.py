@@ -6,8 +6,9 @@ import streamlit as st
 
 from idecode_core.folder.settings import FolderSettings
 from ui.frame.cache import get_configs
+from ui.frame.detectors import in_order
 from ui.frame.messages import escape
-from ui.frame.settings import Settings, in_order
+from ui.frame.settings import Settings
 
 
 def choose_judge(settings: Settings, victim: FolderSettings) -> FolderSettings | None:

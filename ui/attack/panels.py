@@ -3,7 +3,9 @@
 import html
 from dataclasses import dataclass, field
 
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from idecode_core.conformal.judge import Verdict
 from idecode_core.detector import Detector
@@ -12,10 +14,11 @@ from idecode_core.plots.attack import as_pixels, class_shares, draws_before_and_
 from idecode_core.report.attack_words import Answer, Outcome, explanation, headline, outcome_of, shares
 from ui.attack.run import Job, Scored, Target
 from ui.attack.wish import Wish
-from ui.frame.look import chart
+from ui.frame.look import show
 from ui.frame.messages import escape
+from ui.frame.panels import panel
 from ui.frame.samples import png
-from ui.frame.settings import Settings, current, panel
+from ui.frame.settings import Settings, current
 from ui.frame.verdicts import verdicts
 
 STYLE = """
@@ -58,6 +61,10 @@ class Lab:
 
     def job(self, strength: float) -> Job:
         return Job(self.target, self.wish.kind, strength, self.detector, current().seed)
+
+    def vector(self, scored: Scored, settings: Settings) -> NDArray[np.float64]:
+        """V of a picture, (n,)."""
+        return scored.inspected.score_vector[: min(settings.n, self.detector.calibration.n_max)]
 
 
 def verdict_on(detector: Detector, scored: Scored, settings: Settings) -> Verdict:
@@ -118,19 +125,13 @@ def said_of(answer: Answer, found: Verdict) -> str:
 @panel("attack_charts")
 def charts(lab: Lab) -> None:
     """The victim's classes, and the detector's draws, before and after."""
-    settings = current()
-    n = min(settings.n, lab.detector.calibration.n_max)
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("#### What the victim says")
-        chart(shares_figure(lab), key="shares_chart", alt=LOOK_FOR_SHARES)
-        st.caption(LOOK_FOR_SHARES)
+        show(shares_figure(lab), key="shares_chart", look_for=LOOK_FOR_SHARES)
     with right:
         st.markdown("#### What the detector sees")
-        chart(
-            draws_figure(lab.detector, lab.clean, lab.chosen, n), key="attack_draws_chart", alt=LOOK_FOR_DRAWS
-        )
-        st.caption(LOOK_FOR_DRAWS)
+        show(draws_figure(lab, current()), key="attack_draws_chart", look_for=LOOK_FOR_DRAWS)
 
 
 def shares_figure(lab: Lab) -> object:
@@ -138,13 +139,12 @@ def shares_figure(lab: Lab) -> object:
     return class_shares(attacked.classes, shares(attacked.before[0]), shares(attacked.after[0]))
 
 
-def draws_figure(detector: Detector, clean: Scored, chosen: Scored, n: int) -> object:
-    words = [[html.escape(text) for text in draw_words(one)] for one in (clean, chosen)]
+def draws_figure(lab: Lab, settings: Settings) -> object:
     return draws_before_and_after(
-        clean.inspected.score_vector[:n],
-        chosen.inspected.score_vector[:n],
-        detector.calibration.score_vectors.ravel(),
-        words,
+        lab.vector(lab.clean, settings),
+        lab.vector(lab.chosen, settings),
+        lab.detector.calibration.score_vectors.ravel(),
+        [[html.escape(text) for text in draw_words(one)] for one in (lab.clean, lab.chosen)],
     )
 
 

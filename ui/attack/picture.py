@@ -1,14 +1,16 @@
 """The picture that is attacked: one of the gallery, or one that the visitor brings."""
 
+import re
+
 import streamlit as st
 
 from idecode_core.errors import InputError
 from idecode_core.files.limits import IMAGE_BYTES
 from idecode_core.image.sets import load_images
-from ui.frame.choices import one_of
-from ui.frame.links import asked, carry_over, keep, link_value, put_in_link, say_unmet
-from ui.frame.messages import escape, refused
-from ui.frame.pictures import PICTURES, bundled
+from ui.frame.choices import choose_sample, one_of
+from ui.frame.links import asked, carry_over, keep, link_value, put_in_link, say_not_carried, say_unmet
+from ui.frame.messages import refused
+from ui.frame.pictures import PICTURES, bundled, find_bundled
 from ui.frame.samples import Sample, data_uri, decoded_sample
 from ui.frame.uploads import uploader
 
@@ -43,32 +45,15 @@ def from_gallery() -> Sample:
     chosen = samples.get(linked) or any_bundled(linked) or next(iter(samples.values()))
     st.session_state[CHOSEN] = chosen.address
 
-    def take() -> None:
-        # A click on the chosen one would unselect it; the page keeps it.
-        if clicked := st.session_state["belonging"]:
-            st.session_state[CHOSEN] = clicked
-
     labels = {address: f"![{one.name}]({data_uri(one.thumbnail)})" for address, one in samples.items()}
-    st.session_state["belonging"] = chosen.address if chosen.address in labels else None
-    st.pills(
-        "Photographs of CIFAR-10's test set",
-        list(labels),
-        format_func=labels.__getitem__,
-        key="belonging",
-        on_change=take,
-        wrap=True,
-    )
+    choose_sample("belonging", "Photographs of CIFAR-10's test set", labels, chosen.address, CHOSEN)
     return chosen
 
 
 def any_bundled(address: str) -> Sample | None:
     """The bundled picture of an address, in the gallery or not."""
-    index = address.removeprefix(f"{DATASET}-sample-")
-    if index == address or not (index.isascii() and index.isdigit()) or len(index) > 4:
-        return None
-    return (
-        bundled(DATASET, int(index), DATASET) if int(index) < len(load_images(f"{DATASET}-sample")) else None
-    )
+    is_one = re.fullmatch(f"{DATASET}-sample-[0-9]{{1,4}}", address)
+    return find_bundled(address, DATASET) if is_one else None
 
 
 def known_label(sample: Sample) -> int | None:
@@ -92,20 +77,16 @@ def from_file() -> Sample | None:
         st.session_state["attack_upload"], st.session_state["attack_refused"] = None, []
         if file is not None:
             try:
-                decoded = PICTURES.read(file.getvalue(), file.name)
-                st.session_state["attack_upload"] = decoded_sample(
-                    PICTURES, file.name, file.getvalue(), decoded
-                )
+                data = file.getvalue()
+                decoded = PICTURES.read(data, file.name)
+                st.session_state["attack_upload"] = decoded_sample(PICTURES, file.name, data, decoded)
             except InputError as error:
                 st.session_state["attack_refused"] = [str(error)]
     refused(st.session_state.get("attack_refused", []))
     sample: Sample | None = st.session_state.get("attack_upload")
     wanted = link_value("picture") or ""
     if sample is None and wanted.startswith("file-"):
-        st.info(
-            "This link was made with somebody's own file, which a link cannot carry. Drop the same file here to see the same "
-            f"view; its fingerprint begins with {escape(wanted.removeprefix('file-')[:12])}."
-        )
+        say_not_carried(wanted)
     elif sample is None:
         st.caption("Drop in one picture of something that the victim knows.")
     return sample

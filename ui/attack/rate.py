@@ -13,7 +13,8 @@ from idecode_core.folder.settings import FolderSettings, checkpoint_root
 from ui.attack.panels import Lab
 from ui.frame.cache import Stamps, stamps
 from ui.frame.messages import escape
-from ui.frame.settings import current, panel
+from ui.frame.panels import panel
+from ui.frame.settings import current
 
 
 @panel("attack_rate")

@@ -9,7 +9,7 @@ from idecode_core.attacks import ATTACKS, AttackKind, Victim
 from idecode_core.folder.settings import FolderSettings
 from ui.attack.picture import DATASET, known_label
 from ui.frame import links
-from ui.frame.cache import Stamps, get_configs, get_detector, stamps
+from ui.frame.cache import by_files, get_configs, get_detector
 from ui.frame.choices import one_of
 from ui.frame.links import asked, carry_over, keep
 from ui.frame.messages import escape
@@ -48,14 +48,14 @@ def victim_configs() -> dict[str, FolderSettings]:
     }
 
 
+@st.cache_resource(
+    show_spinner="Loading the victim ...",
+    max_entries=4,
+    hash_funcs=by_files("config.json", "model.safetensors"),
+)
 def get_victim(config: FolderSettings) -> Victim:
     """The classifier of a folder, copied once for all visitors."""
-    return _victim(config, str(config.folder), stamps(config.folder, "config.json", "model.safetensors"))
-
-
-@st.cache_resource(show_spinner="Loading the victim ...", max_entries=4)
-def _victim(_config: FolderSettings, folder: str, stamps: Stamps) -> Victim:
-    return Victim.from_detector(get_detector(_config))
+    return Victim.from_detector(get_detector(config))
 
 
 def choose() -> Wish | None:

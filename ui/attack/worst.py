@@ -8,9 +8,10 @@ from idecode_core.report.attack_words import CHOSEN, answer, percent, shares
 from ui.attack.panels import Lab, verdict_on
 from ui.attack.run import Job, Scored, attack_store, found, is_wanted, refusal, run_with_progress, score, want
 from ui.frame.messages import escape
+from ui.frame.panels import panel
 from ui.frame.pictures import WIDTH
 from ui.frame.samples import png
-from ui.frame.settings import Settings, current, panel
+from ui.frame.settings import Settings, current
 
 
 @panel("attack_worst")

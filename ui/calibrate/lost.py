@@ -6,8 +6,9 @@ from numpy.typing import NDArray
 
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
-from idecode_core.evaluation.recalibrated import Lost, bundled_sets, what_is_lost
+from idecode_core.evaluation.recalibrated import Lost, what_is_lost
 from idecode_core.folder.settings import FolderSettings
+from idecode_core.modality import modality_named
 from ui.frame.settings import Settings
 
 Vectors = dict[str, NDArray[np.float64]]
@@ -37,7 +38,7 @@ def bundled_vectors(config: FolderSettings, detector: Detector, seed: int) -> Ve
     key = (config.scorer_sha256, config.dataset, seed, n_max)
     if key in store:
         return store[key]
-    sets = bundled_sets(config.modality, config.dataset)
+    sets = modality_named(config.modality).bundled(config.dataset)
     total, finished = sum(len(samples) for samples in sets.values()), 0
     found: Vectors = {}
     bar = place.progress(0.0, f"What is lost? Scoring {total} samples that come with the project ...")

@@ -22,8 +22,9 @@ from ui.calibrate.lost import lost_by, show_lost
 from ui.calibrate.use import offer
 from ui.frame.export import download_row
 from ui.frame.look import show
+from ui.frame.panels import panel
 from ui.frame.samples import Sample
-from ui.frame.settings import Settings, current, panel
+from ui.frame.settings import Settings, current
 
 FEW = 100  # below this many files a caption says what that costs
 

@@ -11,8 +11,8 @@ from idecode_core.folder.settings import FolderSettings, checkpoint_root
 from ui.frame.cache import get_configs
 from ui.frame.catalogue import link
 from ui.frame.messages import escape
+from ui.frame.panels import rerun_panels
 from ui.frame.session_detectors import SessionDetector, add_detector, forget_detector, session_detectors
-from ui.frame.settings import rerun_panels
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
@@ -79,9 +79,8 @@ def offer(
     st.markdown("#### Make it yours")
     name, belongs, missing = ask_name(config)
     made = Detector(name, detector.scorer, own, belongs)  # no dataset: what belongs is no public one now
-    card = calibration_card(
-        name, replace_name(detector, config), own, comparison, n, belongs=belongs, lost=lost
-    )
+    parent = replace(detector, name=config.folder.name)  # as the visitor knows it
+    card = calibration_card(name, parent, own, comparison, n, belongs=belongs, lost=lost)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Use it now",
@@ -98,11 +97,6 @@ def offer(
     if missing:
         st.caption(missing)
     return name
-
-
-def replace_name(detector: "Detector", config: FolderSettings) -> "Detector":
-    """The parent as the visitor knows it: by the name of its folder."""
-    return replace(detector, name=config.folder.name)
 
 
 def use(made: "Detector", card: str, parent: FolderSettings) -> None:

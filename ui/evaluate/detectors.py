@@ -1,7 +1,5 @@
 """Any number of detectors and rivals over each other on one OOD set: ROC curves and one table, from stored scores."""
 
-from typing import Any
-
 import streamlit as st
 
 from idecode_core.evaluation.detectors import DetectorOnSet
@@ -10,11 +8,12 @@ from idecode_core.plots.evaluation import detector_curves
 from idecode_core.report.evaluations_of_detectors import detectors_notebook, detectors_report
 from ui.evaluate.source import Source, on_set, other_source, rival_source
 from ui.frame.cache import get_configs
+from ui.frame.detectors import in_order
 from ui.frame.export import download_row
 from ui.frame.links import asked, notice, request
 from ui.frame.look import chart
 from ui.frame.messages import escape
-from ui.frame.settings import Settings, in_order
+from ui.frame.settings import Settings
 
 KEY = "ev_detectors"
 
@@ -73,23 +72,17 @@ def detectors_view(source: Source, selected: str, n: int, settings: Settings) ->
         "what does not belong and of what does."
     )
     shown, folders = list(rows.values()), {folder: row.n for folder, row in rows.items()}
-    download(shown, folders, name, settings.aggregate, figure, caption)
+    download_row(
+        "detectors",
+        report=lambda: detectors_report(shown, settings.aggregate, figure, caption),
+        notebook=lambda: detectors_notebook(shown, folders, name, settings.aggregate),
+        key="ev_detectors_export",
+    )
 
 
 def stored_scores(name: str) -> Source | None:
     configs = get_configs()
     return other_source(configs[name]) if name in configs else rival_source(name)
-
-
-def download(
-    rows: list[DetectorOnSet], folders: dict[str, int], name: str, aggregate: str, figure: Any, caption: str
-) -> None:
-    download_row(
-        "detectors",
-        report=lambda: detectors_report(rows, aggregate, figure, caption),
-        notebook=lambda: detectors_notebook(rows, folders, name, aggregate),
-        key="ev_detectors_export",
-    )
 
 
 def line(row: DetectorOnSet) -> dict[str, str]:

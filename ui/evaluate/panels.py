@@ -18,7 +18,8 @@ from ui.frame.choices import one_of
 from ui.frame.export import download_row
 from ui.frame.links import asked, carry_over, keep, say_unmet
 from ui.frame.messages import escape
-from ui.frame.settings import current, panel
+from ui.frame.panels import panel
+from ui.frame.settings import current
 
 KEYS = ("ev_view", "ev_set", "ev_metric", "ev_detectors")
 NAMES = {"ev_view": "the view", "ev_set": "the OOD set"}

@@ -17,8 +17,8 @@ from idecode_core.evaluation.side_by_side import Growth, NamedCurve, curve, grow
 from idecode_core.folder.scores import DRAWS_PER_RUN, ScoreSet
 from idecode_core.folder.settings import FolderSettings, checkpoint_root
 from idecode_core.folder.stored import Stored
-from ui.frame.cache import get_stored, stored_stamps
-from ui.frame.stored import no_scores, stored_or_said
+from ui.frame.cache import stored_stamps
+from ui.frame.stored import no_scores, stored_or_none, stored_or_said
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,10 +59,7 @@ def stored_source(config: FolderSettings) -> Source | None:
 
 def other_source(config: FolderSettings) -> Source | None:
     """The same for a detector that the visitor has not asked for: without a word where it has no scores."""
-    try:
-        stored = get_stored(config)
-    except IdecodeError:
-        return None
+    stored = stored_or_none(config)
     return source_of(config, stored) if stored is not None and stored.ood_sets else None
 
 

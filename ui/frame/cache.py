@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from idecode_core.detector import Detector
     from idecode_core.folder.stored import Stored
 
+STORED_FILES = ("config.json", "calibration.npz", "training.json", "scores/*.npz")
+"""All that what is stored with a detector is read from."""
 T = TypeVar("T")
 Stamps = tuple[tuple[str, int], ...]
 
@@ -80,8 +82,13 @@ def get_calibration(config: FolderSettings) -> "Calibration":
 
 
 def stored_stamps(config: FolderSettings) -> Stamps:
-    """Of every file that what is stored with a detector is read from; with the folder, a key for caches."""
-    return stamps(config.folder, "config.json", "calibration.npz", "training.json", "scores/*.npz")
+    """With the folder, a key for caches."""
+    return stamps(config.folder, *STORED_FILES)
+
+
+def by_files(*patterns: str) -> dict[Any, Any]:
+    """For Streamlit's caches: a detector is the same as long as these files of its folder are."""
+    return {FolderSettings: lambda config: (str(config.folder), stamps(config.folder, *patterns))}
 
 
 def get_stored(config: FolderSettings) -> "Stored | None":

@@ -104,6 +104,14 @@ def say_unmet(
     notice(place, sentences, tuple(shown.values()))
 
 
+def say_not_carried(address: str) -> None:
+    """Of a link to a visitor's own file."""
+    st.info(
+        "This link was made with somebody's own file, which a link cannot carry. Drop the same file here to see the same "
+        f"view; its fingerprint begins with {escape(address.removeprefix('file-')[:12])}."
+    )
+
+
 def notice(place: str, sentences: list[str], shown: object) -> None:
     """Show these sentences, and again on every run of this visit until what is `shown` changes."""
     kept = st.session_state.setdefault("link_notices", {})

@@ -94,10 +94,6 @@ ICON = f'<svg xmlns="http://www.w3.org/2000/svg" width="48" height="32" viewBox=
 LOGO = f'<svg xmlns="http://www.w3.org/2000/svg" width="204" height="32" viewBox="0 0 204 32">{_MARK}{_WORDS}</svg>'
 
 
-def style() -> None:
-    st.html(STYLE)
-
-
 def frame_style() -> None:
     """For every page, once: the phone, and what the dark theme cannot say."""
     st.html(PHONE_STYLE + (DARK_STYLE if is_dark() else ""))

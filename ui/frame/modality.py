@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from idecode_core.folder.settings import FolderSettings
 from ui.frame.samples import Sample
 
 if TYPE_CHECKING:
-    from streamlit.runtime.uploaded_file_manager import UploadedFile
-
     from idecode_core.detector import Detector
     from idecode_core.scorer import Inspected, Variant
 
@@ -42,7 +41,7 @@ class Capture:
     words: str
     """What the visitor does there."""
     hint: str
-    take: "Callable[[], UploadedFile | None]"
+    take: Callable[[], UploadedFile | None]
 
 
 @dataclass(frozen=True, eq=False)

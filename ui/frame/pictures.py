@@ -84,11 +84,16 @@ def bundled(name: str, index: int, dataset: str) -> Sample:
 
 
 def find(config: FolderSettings, address: str) -> Sample | None:
+    return find_bundled(address, config.dataset)
+
+
+def find_bundled(address: str, dataset: str) -> Sample | None:
+    """The bundled picture of an address, for a detector of a dataset."""
     name, _, index = address.rpartition("-")
     if name.removesuffix("-sample") not in SETS or not (index.isascii() and index.isdigit()):
         return None
     try:
-        return bundled(name.removesuffix("-sample"), int(index), config.dataset)
+        return bundled(name.removesuffix("-sample"), int(index), dataset)
     except (DataError, IndexError):
         return None
 

@@ -4,26 +4,22 @@ Each widget's key is also its name in the URL; Streamlit keeps the two in step a
 Where a link asks for something that cannot be shown, a notice says so.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial, wraps
-from typing import Any, NoReturn, ParamSpec
+from functools import partial
+from typing import Any
 
 import streamlit as st
-from streamlit.errors import StreamlitAPIException
 from streamlit.runtime.pages_manager import PagesManager
 
 from idecode_core.folder.settings import FolderSettings
-from ui.frame.cache import device_name, get_configs
-from ui.frame.links import asked, carry_over, differs, keep, link_value, notice, request
-from ui.frame.messages import escape, guard
-from ui.frame.strength import known_strength, strength_of
+from ui.frame import links
+from ui.frame.cache import get_configs
+from ui.frame.detectors import DEFAULT_DETECTOR, describe, in_order, menu
+from ui.frame.links import asked, carry_over, keep, link_value
+from ui.frame.messages import escape
+from ui.frame.panels import Live, page_begins, rerun_panels
 
-P = ParamSpec("P")
-
-DEFAULT_DETECTOR = "fashion-rotations"
-FOR_PHOTOGRAPHS = "cifar10-joint"
-"""The one to begin with for photographs: one network, and the best mean over the OOD sets of RESULTS.md."""
 DEFAULT_N = 5
 DEFAULT_EPSILON = 0.05
 EPSILONS = tuple(
@@ -47,9 +43,6 @@ DEFAULTS = {
 }
 KEYS = tuple(DEFAULTS)
 
-Live = Mapping[str, Sequence[str]]
-"""Name of a setting -> keys of the panels that a change of it reruns, in place of the whole page."""
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -63,20 +56,6 @@ class Settings:
     seed: int
 
 
-def in_order(configs: Mapping[str, FolderSettings]) -> list[str]:
-    """Names of detectors as they are offered: the one to begin with, then those of pictures, the one to begin with for
-    photographs first, then those of sounds."""
-    return sorted(
-        configs,
-        key=lambda name: (
-            name != DEFAULT_DETECTOR,
-            configs[name].takes_sounds,
-            name != FOR_PHOTOGRAPHS,
-            name,
-        ),
-    )
-
-
 def sidebar(live: Live | None = None) -> Settings:
     """Draw the settings in the sidebar and return them.
 
@@ -84,7 +63,7 @@ def sidebar(live: Live | None = None) -> Settings:
     such a panel read `current()`, because its arguments are those of the last full run.
     """
     enter_by_app()
-    st.session_state["page_complete"], st.session_state["unfinished"] = False, ()
+    page_begins()
     carry_over(KEYS, DEFAULTS)
     wanted = asked("settings", KEYS)
     live = live or {}
@@ -122,9 +101,8 @@ def sidebar(live: Live | None = None) -> Settings:
                 key="seed",
                 bind="query-params",
             )
-    settings = current()
-    notice("settings", unmet(wanted, config), settings)
-    return settings
+    say_unmet(wanted, config)
+    return current()
 
 
 def settle_n(n_max: int) -> None:
@@ -138,7 +116,7 @@ def settle_n(n_max: int) -> None:
         st.session_state["n"] = n_max
 
 
-def unmet(wanted: Mapping[str, str], config: FolderSettings) -> list[str]:
+def say_unmet(wanted: Mapping[str, str], config: FolderSettings) -> None:
     """A sentence for each setting that a link asks for and that is not what is shown."""
     why = {
         "detector": "which is not here",
@@ -148,11 +126,8 @@ def unmet(wanted: Mapping[str, str], config: FolderSettings) -> list[str]:
         "p": f"but it must be one of {', '.join(P_KINDS)}",
         "seed": "but it must be a whole number from 0 on",
     }
-    return [
-        request(key, text, why[key], st.session_state[key])
-        for key, text in wanted.items()
-        if differs(text, st.session_state[key])
-    ]
+    shown = {key: st.session_state[key] for key in KEYS}
+    links.say_unmet("settings", wanted, shown, why)
 
 
 def usable_epsilon(text: object) -> float | None:
@@ -164,56 +139,6 @@ def usable_epsilon(text: object) -> float | None:
     if not LEAST_EPSILON <= number <= LARGEST_EPSILON:
         return None
     return float(f"{number:g}")
-
-
-def describe(config: FolderSettings) -> None:
-    """What the chosen detector knows, and how good it is; the latter once it is known, see `show_device`."""
-    place, strength = st.empty(), str(known_strength(config) or "")
-    st.session_state["strength_place"] = None if strength else (place, config)
-    _describe(place, config, strength)
-
-
-def _describe(place: Any, config: FolderSettings, strength: str) -> None:
-    facts = (f"In-distribution: {escape(config.summary or 'see its card')}", f"k = {config.k:,}", strength)
-    place.caption(" · ".join(fact for fact in facts if fact))
-
-
-def menu(configs: Mapping[str, FolderSettings]) -> None:
-    """All detectors, pictures and sounds apart: what each knows and how good it is, each a click away."""
-    with st.popover(
-        "What each detector knows", icon=":material/list:", type="tertiary", key="menu", on_change="rerun"
-    ) as opened:
-        if not opened.open:  # the stored scores of all detectors are read when somebody wants to know
-            return
-        for title, sounds in (("Pictures", False), ("Sounds", True)):
-            names = [name for name in in_order(configs) if configs[name].takes_sounds == sounds]
-            if names:
-                st.markdown(f"#### {title}")
-            with st.container(gap="xxsmall"):
-                for name in names:
-                    st.button(
-                        f"**{escape(name)}** · {escape(one_line(configs[name]))}",
-                        key=f"menu_{name}",
-                        type="tertiary",
-                        disabled=name == st.session_state["detector"],
-                        on_click=_choose_detector,
-                        args=(name,),
-                    )
-        st.caption(
-            "AUROC in percent, the mean over the stored OOD sets; 50 is guessing, 100 never errs. Below 80 is weak: many strange "
-            "inputs pass."
-        )
-
-
-def one_line(config: FolderSettings) -> str:
-    """What a detector knows, and how good it is."""
-    strength = strength_of(config)
-    return f"{config.summary or 'see its card'} · {strength or 'no test scores are stored'}"
-
-
-def _choose_detector(name: str) -> None:
-    st.session_state["detector"] = name
-    st.session_state["menu"] = False
 
 
 # Fragments, because of what Streamlit does before the callback of a widget: outside of a fragment it takes the whole page for
@@ -311,44 +236,6 @@ def current() -> Settings:
     )
 
 
-def page_complete() -> None:
-    """The page has run to its end, so from now on its fragments can run alone."""
-    st.session_state["page_complete"] = True
-
-
-def panel(key: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """A fragment that shows the settings as they are now, and bad input as a sentence."""
-
-    def decorate(draw: Callable[P, None]) -> Callable[P, None]:
-        @st.fragment(key=key)
-        @wraps(draw)
-        def drawn(*args: P.args, **kwargs: P.kwargs) -> None:
-            with guard():
-                draw(*args, **kwargs)
-                unfinished = st.session_state.get("unfinished", ())
-                st.session_state["unfinished"] = tuple(name for name in unfinished if name != key)
-
-        return drawn
-
-    return decorate
-
-
-def show_device() -> None:
-    """What is known only after the page: how good the detector is, and, at the foot of the sidebar, the device it runs on."""
-    if known := st.session_state.pop("strength_place", None):
-        place, config = known
-        if strength := strength_of(config):
-            _describe(place, config, str(strength))
-    if name := device_name():
-        st.sidebar.caption(f"Runs on the {name}")
-
-
-def wait_for_input() -> NoReturn:
-    """For a page that has nothing to judge yet: it ends here, with what the frame would show after it."""
-    show_device()
-    st.stop()
-
-
 def enter_by_app() -> None:
     """Run app.py first when a link to one page is the first visit to a new server.
 
@@ -358,18 +245,3 @@ def enter_by_app() -> None:
     if PagesManager.uses_pages_directory:
         PagesManager.uses_pages_directory = False
         st.rerun()
-
-
-def rerun_panels(*fragments: str) -> None:
-    """For callbacks: rerun these fragments only; the whole page when there are none. A change may interrupt what runs at that moment,
-    so what it left unfinished is done as well: a page that has not come to its end runs again as a whole, and so does a fragment.
-    """
-    if not fragments or not st.session_state.get("page_complete"):
-        st.rerun()
-    st.session_state["unfinished"] = tuple(
-        dict.fromkeys((*fragments, *st.session_state.get("unfinished", ())))
-    )
-    try:
-        st.rerun(st.session_state["unfinished"])
-    except StreamlitAPIException:
-        st.rerun()  # a fragment is not on the page at the moment

@@ -22,6 +22,14 @@ def stored_or_said(config: FolderSettings) -> "Stored | None":
         return None
 
 
+def stored_or_none(config: FolderSettings) -> "Stored | None":
+    """The same without a word."""
+    try:
+        return get_stored(config)
+    except IdecodeError:
+        return None
+
+
 def no_scores(config: FolderSettings) -> None:
     st.info(
         f"No test scores are stored with **{escape(config.name)}** yet. With the datasets at hand, "

@@ -22,7 +22,8 @@ from ui.frame.choices import one_of
 from ui.frame.export import download_row
 from ui.frame.links import asked, carry_over, keep, say_unmet
 from ui.frame.look import show
-from ui.frame.settings import Settings, current, panel
+from ui.frame.panels import panel
+from ui.frame.settings import Settings, current
 from ui.frame.stored import no_scores, stored_or_said
 from ui.guarantee.card import card, use_corrected
 

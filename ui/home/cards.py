@@ -1,8 +1,10 @@
 """Cards of the home page: the detectors, and the ways in."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from idecode_core.folder.settings import FILES, FolderSettings, checkpoint_root
 from ui.frame.cache import Stamps, stamps
@@ -11,8 +13,21 @@ from ui.frame.messages import escape
 from ui.frame.modality import modality_of
 from ui.frame.strength import strength_of
 
-if TYPE_CHECKING:
-    from streamlit.delta_generator import DeltaGenerator
+T = TypeVar("T")
+R = TypeVar("R")
+
+CARDS_PER_ROW = 4
+
+
+def in_rows(items: Sequence[T], card: Callable[[T], R]) -> list[R]:
+    """A card for each item, some beside each other; returns what the cards return."""
+    made = []
+    for first in range(0, len(items), CARDS_PER_ROW):
+        row = items[first : first + CARDS_PER_ROW]
+        for column, item in zip(st.columns(CARDS_PER_ROW), row, strict=False):
+            with column:
+                made.append(card(item))
+    return made
 
 
 def way_in(page: PageEntry) -> None:
@@ -22,7 +37,7 @@ def way_in(page: PageEntry) -> None:
         st.caption(page.promise)
 
 
-def detector_card(config: FolderSettings) -> "DeltaGenerator":
+def detector_card(config: FolderSettings) -> DeltaGenerator:
     """What a detector knows; returns the place of its facts, for `show_facts` once its headline is known."""
     with st.container(border=True, height="stretch"):
         st.markdown(f"**:material/{modality_of(config).icon}: {escape(config.name)}**")
@@ -33,7 +48,7 @@ def detector_card(config: FolderSettings) -> "DeltaGenerator":
     return place
 
 
-def show_facts(place: "DeltaGenerator", config: FolderSettings, headline: str | None) -> None:
+def show_facts(place: DeltaGenerator, config: FolderSettings, headline: str | None) -> None:
     """The size of a detector, and how well it does."""
     facts = f"k = {config.k:,} · up to {config.n_max} transforms"
     place.caption(f"{facts}  \n{escape(headline)}" if headline else facts)

@@ -6,10 +6,11 @@ import streamlit as st
 
 from idecode_core.folder.settings import FolderSettings
 from ui.frame.cache import get_detector
+from ui.frame.choices import choose_sample
 from ui.frame.messages import escape
 from ui.frame.modality import modality_of
-from ui.frame.settings import current, panel
-from ui.inspect.choose import choose_one
+from ui.frame.panels import panel
+from ui.frame.settings import current
 
 SHOWN = 4  # of each kind
 
@@ -32,10 +33,11 @@ def live_example(config: FolderSettings) -> None:
     left, right = st.columns([1, 2.4], gap="large")
     with left:
         st.caption(f"Click a {modality.thing}: the detector judges it now.")
-        choose_one(f"{modality.prefix}foreign", gallery.foreign_title, foreign, address, "example_sample")
-        choose_one(
-            f"{modality.prefix}belonging", escape(config.summary), belonging, address, "example_sample"
-        )
+        for key, title, group in (
+            ("foreign", gallery.foreign_title, foreign),
+            ("belonging", escape(config.summary), belonging),
+        ):
+            choose_sample(f"{modality.prefix}{key}", title, group, address, "example_sample", reset="draw")
         if st.button(
             f"Inspect a {modality.thing} of your own", type="primary", icon=":material/upload_file:"
         ):

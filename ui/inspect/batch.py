@@ -17,9 +17,9 @@ from ui.frame.choices import one_of
 from ui.frame.links import carry_over, keep
 from ui.frame.look import is_dark
 from ui.frame.messages import escape
+from ui.frame.panels import rerun_panels
 from ui.frame.samples import Sample, data_uri
 from ui.frame.scores import content_key, score_vectors, take_prepared, vector_store
-from ui.frame.settings import rerun_panels
 from ui.inspect.stepping import step_buttons
 
 RULES = ("alone", "together")
@@ -114,6 +114,10 @@ def settle_row(samples: Sequence[Sample], found: Judgement) -> None:
     st.session_state["row"] = (
         addresses.index(wanted) if wanted in addresses else int(strangest_first(found)[0])
     )
+
+
+def chosen_row(samples: Sequence[Sample]) -> int:
+    return min(int(st.session_state.get("row") or 0), len(samples) - 1)
 
 
 def summary(found: Judgement) -> str:

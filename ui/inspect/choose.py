@@ -7,8 +7,8 @@ import streamlit as st
 from idecode_core.files.archives import File
 from idecode_core.folder.settings import FolderSettings
 from ui.frame import links
-from ui.frame.choices import one_of
-from ui.frame.links import carry_over, keep, link_value, put_in_link
+from ui.frame.choices import choose_sample, one_of
+from ui.frame.links import carry_over, keep, link_value
 from ui.frame.messages import escape, refused
 from ui.frame.modality import Modality, modality_of
 from ui.frame.samples import Sample
@@ -57,11 +57,6 @@ def say_unmet(wanted: Mapping[str, str], sample: Sample) -> None:
     links.say_unmet("inspect", wanted, {key: value or "none" for key, value in shown.items()}, why, NAMES)
 
 
-def follow(sample: Sample) -> None:
-    """The link leads to what is looked at."""
-    put_in_link("sample", sample.address)
-
-
 def from_gallery(config: FolderSettings, modality: Modality) -> list[Sample]:
     gallery = modality.gallery(config)
     sample = modality.find(config, st.session_state["sample"] or "") or modality.find(config, gallery.first)
@@ -78,32 +73,15 @@ def from_gallery(config: FolderSettings, modality: Modality) -> list[Sample]:
         ("belonging", f"In-distribution: {summary}", gallery.belonging),
         ("foreign", gallery.foreign_title, gallery.foreign),
     ):
-        choose_one(f"{modality.prefix}{key}", title, group, sample.address, "sample")
+        choose_sample(f"{modality.prefix}{key}", title, group, sample.address, "sample", reset="draw")
     return [sample]
-
-
-def choose_one(key: str, title: str, labels: Mapping[str, str], address: str, chosen: str) -> None:
-    """Bundled samples to click on, if there are any; st.session_state[chosen] then holds the address."""
-    if not labels:
-        return
-
-    def take() -> None:
-        # A click on the chosen one would unselect it; the page keeps it.
-        if clicked := st.session_state[key]:
-            st.session_state[chosen], st.session_state["draw"] = clicked, None
-
-    st.session_state[key] = address if address in labels else None
-    st.pills(title, list(labels), format_func=labels.__getitem__, key=key, on_change=take, wrap=True)
 
 
 def from_files(config: FolderSettings, modality: Modality) -> list[Sample]:
     samples = bring_files(modality)
     wanted = st.session_state["sample"] or ""
     if wanted.startswith("file-") and not samples:
-        st.info(
-            "This link was made with somebody's own file, which a link cannot carry. Drop the same file here to see the "
-            f"same view; its fingerprint begins with {escape(wanted.removeprefix('file-')[:12])}."
-        )
+        links.say_not_carried(wanted)
     elif nothing_readable():
         st.info(
             "None of the files could be read, so there is nothing to judge; what was here before is gone."

@@ -27,11 +27,12 @@ from ui.frame.links import link_value, put_in_link
 from ui.frame.look import CHART, themed
 from ui.frame.look import chart as shown_chart
 from ui.frame.messages import escape
+from ui.frame.panels import panel
 from ui.frame.samples import Sample, data_uri, png
 from ui.frame.scores import MAX_INSPECTED
-from ui.frame.settings import current, panel
+from ui.frame.settings import current
+from ui.inspect.batch import chosen_row
 from ui.inspect.inputs import look_at
-from ui.inspect.panels import chosen_row
 from ui.inspect.stepping import step_buttons
 
 GAP = 2  # pixels between the variants of a strip

@@ -6,28 +6,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from idecode_core.audio.scorer import AudioScorer, InspectedSound
 from idecode_core.conformal.judge import Verdict, p_by_n
+from idecode_core.detector import Detector
 from idecode_core.evaluation.power import power, power_sentence
 from idecode_core.folder.settings import FolderSettings
+from idecode_core.plots import inspect
+from idecode_core.plots.why import score_parts
 from idecode_core.report import Inspection, Report, inspect_batch, inspection_notebook, inspection_report
 from idecode_core.report.content import Figure
+from idecode_core.report.why import parts
+from idecode_core.scorer import Inspected
 from ui.frame.cache import own_store
 from ui.frame.export import download_row
 from ui.frame.samples import Sample
 from ui.frame.scores import MAX_INSPECTED
 from ui.frame.settings import Settings
-from ui.inspect.power import stored_or_none
+from ui.frame.stored import stored_or_none
 from ui.inspect.strange import LOOK_FOR_MASKS, map_export, map_key, map_store, masks_figure
 
 if TYPE_CHECKING:
-    from idecode_core.detector import Detector
-    from idecode_core.scorer import Inspected
     from ui.inspect.panels import OnScreen
 
 
 def export(
     config: FolderSettings,
-    detector: "Detector",
+    detector: Detector,
     samples: Sequence[Sample],
     vectors: NDArray[np.float64],
     screen: "OnScreen",
@@ -76,10 +80,8 @@ def export(
 
 
 def figures(
-    detector: "Detector", name: str, vector: NDArray[np.float64], verdict: Verdict, settings: Settings
+    detector: Detector, name: str, vector: NDArray[np.float64], verdict: Verdict, settings: Settings
 ) -> tuple[Figure, ...]:
-    from idecode_core.plots import inspect
-
     calibration = detector.calibration
     scores = calibration.scores(settings.n, settings.aggregate)
     return (
@@ -100,12 +102,8 @@ def figures(
     )
 
 
-def why_figures(detector: "Detector", name: str, inspected: "Inspected", n: int) -> tuple[Figure, ...]:
+def why_figures(detector: Detector, name: str, inspected: Inspected, n: int) -> tuple[Figure, ...]:
     """The parts of the strangest draw, and of a sound the masks that moved the score."""
-    from idecode_core.audio.scorer import AudioScorer, InspectedSound
-    from idecode_core.plots.why import score_parts
-    from idecode_core.report.why import parts
-
     draw = int(np.argmax(inspected.score_vector[:n]))
     found = parts(detector.scorer, inspected, draw)
     shown: list[Figure] = []

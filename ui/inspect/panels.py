@@ -12,14 +12,15 @@ from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.plots import inspect as figures
 from idecode_core.verdict import meaning
+from ui.frame.links import put_in_link
 from ui.frame.look import chart
 from ui.frame.messages import escape
+from ui.frame.panels import panel
 from ui.frame.samples import Sample
 from ui.frame.scores import growing_p_values, vectors_over_seeds
-from ui.frame.settings import Settings, current, panel
+from ui.frame.settings import Settings, current
 from ui.frame.verdicts import coloured_answer, verdicts
-from ui.inspect.batch import choose_rule, settle_row, table
-from ui.inspect.choose import follow
+from ui.inspect.batch import choose_rule, chosen_row, settle_row, table
 from ui.inspect.inputs import as_the_model_sees_it, look_at
 from ui.inspect.power import show_power
 from ui.inspect.versus import versus
@@ -35,10 +36,6 @@ def judged(
     return verdicts(
         detector, (sample.content_hash for sample in samples), vectors, settings, together=together
     )
-
-
-def chosen_row(samples: Sequence[Sample]) -> int:
-    return min(int(st.session_state.get("row") or 0), len(samples) - 1)
 
 
 @dataclass
@@ -77,7 +74,7 @@ def words(
     settings, row = current(), chosen_row(samples)
     found = judged(detector, samples, vectors, settings)
     screen.settings, screen.found, screen.row = settings, found, row
-    follow(samples[row])
+    put_in_link("sample", samples[row].address)
     show_words(samples[row], found[row])
     show_power(config, settings)
 

@@ -17,9 +17,11 @@ from idecode_core.plots.why import strange_parts
 from idecode_core.report.content import Figure
 from ui.frame.cache import own_store
 from ui.frame.look import show
+from ui.frame.panels import panel
 from ui.frame.samples import Sample
 from ui.frame.scores import MAX_INSPECTED
-from ui.frame.settings import Settings, current, panel
+from ui.frame.settings import Settings, current
+from ui.inspect.batch import chosen_row
 from ui.inspect.inputs import input_pictures, look_at, model_input
 
 LOOK_FOR = (
@@ -51,8 +53,6 @@ def map_key(detector: Detector, sample: Sample, settings: Settings) -> tuple[obj
 @panel("strange")
 def strange(detector: Detector, samples: Sequence[Sample]) -> None:
     """On demand, because a map takes dozens of scores."""
-    from ui.inspect.panels import chosen_row
-
     settings, sample = current(), samples[chosen_row(samples)]
     inspected = look_at(detector, sample, settings.seed)
     if isinstance(inspected, InspectedSound) and isinstance(detector.scorer, AudioScorer):

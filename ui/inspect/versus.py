@@ -9,20 +9,21 @@ from idecode_core.conformal.judge import Verdict
 from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
 from ui.frame.cache import get_configs, get_detector
+from ui.frame.detectors import in_order
 from ui.frame.links import carry_over, keep
 from ui.frame.messages import escape
+from ui.frame.panels import panel
 from ui.frame.samples import Sample
 from ui.frame.scores import score_vectors
-from ui.frame.settings import Settings, current, in_order, panel
+from ui.frame.settings import Settings, current
 from ui.frame.verdicts import coloured_answer, verdicts
+from ui.inspect.batch import chosen_row
 from ui.inspect.power import show_power
 
 
 @panel("versus")
 def versus(config: FolderSettings, samples: Sequence[Sample]) -> None:
     """A second detector to choose, and then two columns. Each file alone: a batch is judged by one detector."""
-    from ui.inspect.panels import chosen_row
-
     settings, sample = current(), samples[chosen_row(samples)]
     configs = get_configs()
     others = [
