@@ -1,21 +1,13 @@
 """`calibrate`: a detector for your own data from an existing detector's model."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from idecode_core.cli.inputs import (
-    DEFAULT_DETECTOR,
-    DataRoot,
-    DetectorName,
-    Device,
-    Seed,
-    open_detector,
-    progress_bar,
-    samples,
-)
-from idecode_core.errors import CheckpointError, InputError
+from idecode_core.cli import inputs
+from idecode_core.cli.own_files import different_samples
+from idecode_core.errors import CheckpointError
 from idecode_core.files.names import NOUNS
 
 EPSILON = 0.05
@@ -30,12 +22,12 @@ def calibrate(
         ),
     ],
     out: Annotated[Path, typer.Option(help="Where the new detector folder is written.", show_default=False)],
-    detector: DetectorName = DEFAULT_DETECTOR,
+    detector: inputs.DetectorName = inputs.DEFAULT_DETECTOR,
     n_max: Annotated[int, typer.Option(help="Draws per point: the largest n that can be used later.")] = 20,
-    seed: Seed = 0,
+    seed: inputs.Seed = 0,
     summary: Annotated[str, typer.Option(help="What is in distribution, in a few words.")] = "",
-    device: Device = None,
-    data_root: DataRoot = None,
+    device: inputs.Device = None,
+    data_root: inputs.DataRoot = None,
     ood: Annotated[
         list[str] | None,
         typer.Option(help="What the new detector should still catch; else sets that come with the project."),
@@ -55,21 +47,21 @@ def calibrate(
       python -m idecode_core calibrate fashion-sample --out checkpoints/fashion-again
     """
     from idecode_core.detector import Detector
-    from idecode_core.evaluation.recalibrated import bundled_sets, what_is_lost
+    from idecode_core.evaluation.recalibrated import what_is_lost
     from idecode_core.files.names import printable
     from idecode_core.folder.detector import save_detector
     from idecode_core.guarantees.same_source import compare
+    from idecode_core.modality import modality_named
     from idecode_core.report.calibrations import calibration_card, lost_rows
 
     refuse_to_replace(out)
-    base = open_detector(detector, device)
+    base = inputs.open_detector(detector, device)
     noun, modality = NOUNS[base.scorer.modality], base.scorer.modality
     points = different_samples(folder, modality, data_root, strict)
-    outside = {name: different_samples(name, modality, data_root) for name in ood or ()} or bundled_sets(
-        modality, base.dataset
-    )
+    given = {name: different_samples(name, modality, data_root) for name in ood or ()}
+    outside = given or modality_named(modality).bundled(base.dataset)
     belongs = summary or printable(f"{noun.capitalize()}s like those of {Path(folder).name}")
-    with progress_bar("calibrating", len(points)) as progress:
+    with inputs.progress_bar("calibrating", len(points)) as progress:
         made = Detector.calibrate(
             out.name, base.scorer, points, n_max=n_max, seed=seed, summary=belongs, progress=progress
         )
@@ -91,23 +83,6 @@ def calibrate(
     typer.echo(
         "Recalibrating repairs false alarms, not detection: for another kind of files use `train FOLDER`."
     )
-
-
-def different_samples(source: str, modality: str, data_root: Path | None, strict: bool = False) -> Any:
-    """A dataset by its name, or the files of a folder or a CSV without copies. Broken ones are counted and left out, or
-    refused."""
-    if not Path(source).is_dir() and Path(source).suffix.lower() != ".csv":
-        return samples(source, modality, data_root)
-    from idecode_core.cli.own_data import look
-
-    found = look(Path(source), modality, "none")
-    if strict and found.broken:
-        raise InputError(f"{len(found.broken)} of the files cannot be read (--strict): {found.broken[0]}")
-    if not found.files:
-        raise InputError(f"{source}: none of the files can be read: {found.broken[0]}")
-    if found.broken or found.copies or found.others:
-        typer.echo("\n".join(found.sentences()))
-    return [file.path for file in found.files]
 
 
 def refuse_to_replace(out: Path) -> None:

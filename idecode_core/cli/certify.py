@@ -4,7 +4,7 @@ import json
 import math
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,9 +12,6 @@ from idecode_core.cli.inputs import Delta, Epsilon, Json, complain
 from idecode_core.errors import InputError, NothingFlaggedWarning, WrongSignWarning
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from idecode_core.conformal import FloatArray
     from idecode_core.own.scores import Certified
 
@@ -50,6 +47,7 @@ def certify(
       python -m idecode_core certify likelihoods.npy --larger-is normal --json
     """
     from idecode_core.conformal import check_epsilon
+    from idecode_core.files import write_text
     from idecode_core.own.scores import certify as calibrate
 
     check_epsilon(epsilon)
@@ -59,26 +57,43 @@ def certify(
         warnings.simplefilter("always")
         certified = calibrate(_scores(calibration, column), larger_is, epsilon=epsilon, delta=delta)
         threshold = certified.threshold(epsilon, delta)
-        scores = None if test is None else _scores(test, column)
-        p = None if scores is None else certified.p_values(scores)
-        flagged = None if scores is None else certified.predict(scores) == -1
+        rows = [] if test is None else _rows(certified, _scores(test, column))
     told = {
         str(one.message): None for one in caught if one.category in (NothingFlaggedWarning, WrongSignWarning)
     }
     for sentence in told:
         complain(sentence)
+    settings = {
+        "threshold": threshold if math.isfinite(threshold) else None,
+        "larger_is": certified.larger_is,
+        "epsilon": certified.epsilon,
+        "delta": certified.delta,
+        "k": certified.k,
+    }
     if as_json:
-        _print_json(certified, threshold, scores, p, flagged)
+        for row in rows or [{}]:
+            print(json.dumps({**row, **settings}))
     else:
         print(certified.statement())
-    if scores is None or p is None or flagged is None:
+    if not rows:
         return
-    count = int(flagged.sum())
+    count = sum(row["is_ood"] for row in rows)
     if not as_json:
-        print(f"{count:,} of {len(p):,} new scores are flagged; the smallest p-value is {p.min():.3g}.")
+        smallest = min(row["p_value"] for row in rows)
+        print(f"{count:,} of {len(rows):,} new scores are flagged; the smallest p-value is {smallest:.3g}.")
     if out is not None:
-        _write(out, scores, p, flagged)
+        lines = (f"{row['score']!r},{row['p_value']!r},{int(row['is_ood'])}" for row in rows)
+        write_text(out, "\n".join(["score,p_value,is_ood", *lines, ""]))
     raise typer.Exit(SOME_FLAGGED if count else 0)
+
+
+def _rows(certified: "Certified", scores: "FloatArray") -> list[dict[str, Any]]:
+    """What is said of each new score."""
+    columns = scores, certified.p_values(scores), certified.predict(scores) == -1
+    return [
+        {"score": score, "p_value": p, "is_ood": flagged}
+        for score, p, flagged in zip(*(column.tolist() for column in columns), strict=True)
+    ]
 
 
 def _scores(path: Path, column: str) -> "FloatArray":
@@ -93,31 +108,3 @@ def _scores(path: Path, column: str) -> "FloatArray":
             f"{path}: could not be opened ({reason(error)}); expected a file of scores."
         ) from None
     return read_scores(File(str(path), data), column)
-
-
-def _print_json(
-    certified: "Certified",
-    threshold: float,
-    scores: "FloatArray | None",
-    p: "FloatArray | None",
-    flagged: "NDArray[np.bool_] | None",
-) -> None:
-    settings = {
-        "threshold": threshold if math.isfinite(threshold) else None,
-        "larger_is": certified.larger_is,
-        "epsilon": certified.epsilon,
-        "delta": certified.delta,
-        "k": certified.k,
-    }
-    if scores is None or p is None or flagged is None:
-        print(json.dumps(settings))
-        return
-    for score, one, flag in zip(scores, p, flagged, strict=True):
-        print(json.dumps({"score": float(score), "p_value": float(one), "is_ood": bool(flag), **settings}))
-
-
-def _write(out: Path, scores: "FloatArray", p: "FloatArray", flagged: "NDArray[np.bool_]") -> None:
-    from idecode_core.files import write_text
-
-    rows = (f"{s!r},{q!r},{int(f)}" for s, q, f in zip(scores.tolist(), p.tolist(), flagged, strict=True))
-    write_text(out, "\n".join(["score,p_value,is_ood", *rows, ""]))

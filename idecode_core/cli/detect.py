@@ -12,20 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from idecode_core.cli.inputs import (
-    DEFAULT_DETECTOR,
-    Aggregate,
-    Delta,
-    DetectorName,
-    Device,
-    Draws,
-    Epsilon,
-    Json,
-    Seed,
-    complain,
-    open_detector,
-    progress_bar,
-)
+from idecode_core.cli import inputs
 from idecode_core.errors import IdecodeError, InputError, NothingFlaggedWarning
 from idecode_core.files.find import expanded
 from idecode_core.files.names import printable
@@ -43,14 +30,14 @@ def detect(
     files: Annotated[
         list[Path], typer.Argument(help="Files, folders of files, or globs.", show_default=False)
     ],
-    detector: DetectorName = DEFAULT_DETECTOR,
-    n: Draws = None,
-    epsilon: Epsilon = 0.05,
-    delta: Delta = None,
-    seed: Seed = 0,
-    aggregate: Aggregate = "sum",
-    device: Device = None,
-    as_json: Json = False,
+    detector: inputs.DetectorName = inputs.DEFAULT_DETECTOR,
+    n: inputs.Draws = None,
+    epsilon: inputs.Epsilon = 0.05,
+    delta: inputs.Delta = None,
+    seed: inputs.Seed = 0,
+    aggregate: inputs.Aggregate = "sum",
+    device: inputs.Device = None,
+    as_json: inputs.Json = False,
 ) -> None:
     """Say which files are out of distribution.
 
@@ -66,12 +53,12 @@ def detect(
     from idecode_core.modality import modality_named
     from idecode_core.scorer import chunks
 
-    loaded = open_detector(detector, device)
+    loaded = inputs.open_detector(detector, device)
     n = chosen_n(n, loaded.calibration.n_max, loaded.name)
     modality = modality_named(loaded.scorer.modality)
     paths, problems = _expand(files, modality.extensions)
     for sentence in problems:
-        complain(sentence)
+        inputs.complain(sentence)
     show = _json_line if as_json else _Lines(loaded.calibration.k)
     told: set[str] = set()
     flagged = judged = 0
@@ -92,7 +79,7 @@ def detect(
                     found = None
             remarks = {str(entry.message) for entry in caught if entry.category is NothingFlaggedWarning}
             for sentence in (*(remarks - told), *bad):
-                complain(sentence)
+                inputs.complain(sentence)
             told |= remarks
             problems += bad
             if found is not None:
@@ -129,7 +116,7 @@ def _read(paths: list[Path], modality: "Modality", good: list[Path], bad: list[s
 
 def _bar(total: int) -> AbstractContextManager[Callable[[int], None]]:
     """Where the lines themselves go to a terminal, they show how far it is."""
-    return nullcontext(lambda done: None) if sys.stdout.isatty() else progress_bar("scoring", total)
+    return nullcontext(lambda done: None) if sys.stdout.isatty() else inputs.progress_bar("scoring", total)
 
 
 def _expand(files: list[Path], extensions: tuple[str, ...]) -> tuple[list[Path], list[str]]:

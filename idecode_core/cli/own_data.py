@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from idecode_core.cli.inputs import progress_bars
-from idecode_core.errors import InputError, SettingError
+from idecode_core.cli.own_files import look, sets_outside
 from idecode_core.files.names import NOUNS, printable
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from idecode_core.training.own.parts import OwnSplit
     from idecode_core.training.own.plan import Plan
 
-MOST_TESTED, MOST_OUTSIDE = 300, 100
-"""Test files and points of one OOD set that are scored; more say hardly more."""
+MOST_TESTED = 300
+"""Test files that are scored; more say hardly more."""
 PIECES = ("fitting", "validating", "calibrating", "made")
 """What a run keeps of the work that is done."""
 PARTS = {"proper": "to fit", "validation": "to validate", "calibration": "to calibrate", "test": "to test"}
@@ -132,7 +131,9 @@ def train_own(wanted: Wanted, device: "torch.device", runs: Path) -> None:
     from idecode_core.training.world import World
 
     world = World.join()
-    say: Say = typer.echo if world.is_first else _silence
+    say: Say = (
+        typer.echo if world.is_first else lambda text: None
+    )  # of several processes only the first one speaks
     found = look(wanted.source, wanted.modality, wanted.labels, shown=world.is_first)
     for sentence in found.sentences():
         say(sentence)
@@ -147,7 +148,7 @@ def train_own(wanted: Wanted, device: "torch.device", runs: Path) -> None:
     )
     if job.plan.is_frozen and not world.is_first:
         return  # nothing is trained that several processes could share
-    outside = sets_outside(wanted, found) if world.is_first else []
+    outside = sets_outside(wanted.outside, found) if world.is_first else []
     say(job.plan.words())
     say("Parts: " + ", ".join(f"{len(indices):,} {PARTS[name]}" for name, indices in own.parts()) + ".")
     if world.is_first:
@@ -169,20 +170,6 @@ def train_own(wanted: Wanted, device: "torch.device", runs: Path) -> None:
     for name in PIECES:
         shutil.rmtree(job.run / name, ignore_errors=True)
     say_result(result, wanted.out, say)
-
-
-def _silence(_text: str) -> None:
-    """Of several processes only the first one speaks."""
-
-
-def look(source: Path, modality: str, labels: str | None, shown: bool = True) -> "Scan":
-    """Read every file once, with a bar if it is to be shown."""
-    from idecode_core.training.own.files import scan
-
-    if labels not in (None, "folders", "none"):
-        raise SettingError(f"--labels must be folders or none, got {labels!r}.")
-    with progress_bars(shown) as report:
-        return scan(source, modality, labels, lambda done, total: report("reading", done, total))  # type: ignore[arg-type]
 
 
 def prepare_run(job: Job, say: Say) -> None:
@@ -236,12 +223,8 @@ def make_frozen_detector(job: Job, outside: "list[SetToScore]", say: Say) -> Non
 
 def make_trained_detector(job: Job, is_first: bool, say: Say) -> None:
     """Train a network of its own by the usual loop; the first process writes the detector."""
-    from idecode_core.cli.inputs import progress_bar
-    from idecode_core.cli.train import EpochProgress
+    from idecode_core.cli.train import train_and_finish
     from idecode_core.image.features import Preprocessing
-    from idecode_core.report.learning_curve import learning_curve
-    from idecode_core.training.finish import finish
-    from idecode_core.training.loop import train
     from idecode_core.training.own.parts import small_image_parts, sound_parts
     from idecode_core.training.own.plan import in_words, own_recipe, seconds_to_train
     from idecode_core.training.tasks import make_task
@@ -257,51 +240,16 @@ def make_trained_detector(job: Job, is_first: bool, say: Say) -> None:
     task = make_task(recipe, parts, job.device)
     seconds = 1.2 * seconds_to_train(task)
     say(f"Expected time: {in_words(seconds)} on {job.device}, and some more for calibration and tests.")
-    shown = EpochProgress(recipe.epochs, job.run) if is_first else None
-    with shown or nullcontext():
-        train(task, job.run, resume=job.wanted.resume, progress=shown.step if shown else None)
-    if is_first:
-        with progress_bar("calibrating", len(parts.calibration)) as progress:
-            beside = {**learning_curve(job.run, recipe.name), **job.beside}
-            finish(task, job.run, job.made, dataset="", settings=settings, beside=beside, progress=progress)
-
-
-def sets_outside(wanted: Wanted, found: "Scan") -> "list[SetToScore]":
-    """What does not belong: the user's --ood folders or datasets, else the sets that come with the project."""
-    from idecode_core.cli.inputs import samples
-    from idecode_core.evaluation.recalibrated import bundled_sets
-    from idecode_core.evaluation.sets import SetToScore
-
-    if not wanted.outside:
-        return [
-            SetToScore(_file_name(label), True, points)
-            for label, points in bundled_sets(wanted.modality).items()
-        ]
-    known = {file.content for file in found.files}
-    sets: list[SetToScore] = []
-    for source in wanted.outside:
-        if not Path(source).is_dir() and Path(source).suffix.lower() != ".csv":
-            points: Any = samples(source, wanted.modality, None)[:MOST_OUTSIDE]
-        else:
-            other = look(Path(source), wanted.modality, "none")
-            new = [file.path for file in other.files if file.content not in known]
-            if not new:
-                raise InputError(
-                    f"{source}: expected files that do not belong, for --ood; all that can be read are also in "
-                    f"{wanted.source}. Name another folder."
-                )
-            step = max(1, len(new) // MOST_OUTSIDE)
-            points = new[::step][:MOST_OUTSIDE]
-        name = _file_name(Path(source).stem)
-        if any(one.name == name for one in sets):
-            raise SettingError(f"Two --ood sets are called {name}: rename one of the folders.")
-        sets.append(SetToScore(name, True, points))
-    return sets
-
-
-def _file_name(words: str) -> str:
-    """A set's name that can be a file's."""
-    return "".join(c if c.isalnum() or c in "._" else "-" for c in words).strip("-.") or "set"
+    train_and_finish(
+        task,
+        job.run,
+        job.made,
+        resume=job.wanted.resume,
+        is_first=is_first,
+        beside=job.beside,
+        dataset="",
+        settings=settings,
+    )
 
 
 def score_own(job: Job, outside: "list[SetToScore]") -> None:

@@ -13,17 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from idecode_core.cli.inputs import (
-    DEFAULT_DETECTOR,
-    Aggregate,
-    Delta,
-    DetectorName,
-    Device,
-    Draws,
-    Epsilon,
-    Seed,
-    complain,
-)
+from idecode_core.cli import inputs
 from idecode_core.errors import SettingError
 
 if TYPE_CHECKING:
@@ -45,13 +35,13 @@ def score(
             help="Folder for the Parquet parts; a run that was begun there goes on.", show_default=False
         ),
     ],
-    detector: DetectorName = DEFAULT_DETECTOR,
-    n: Draws = None,
-    epsilon: Epsilon = 0.05,
-    delta: Delta = None,
-    seed: Seed = 0,
-    aggregate: Aggregate = "sum",
-    device: Device = None,
+    detector: inputs.DetectorName = inputs.DEFAULT_DETECTOR,
+    n: inputs.Draws = None,
+    epsilon: inputs.Epsilon = 0.05,
+    delta: inputs.Delta = None,
+    seed: inputs.Seed = 0,
+    aggregate: inputs.Aggregate = "sum",
+    device: inputs.Device = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -100,11 +90,12 @@ def score(
     )
     before = run.summary(out).files
     if before:
-        complain(f"{out}: {before:,} of {job.files:,} files were scored before; going on with the rest.")
-    engine = _engine(job, workers, address, device)
+        inputs.complain(
+            f"{out}: {before:,} of {job.files:,} files were scored before; going on with the rest."
+        )
     start = time.monotonic()
     with _progress(job.files, before) as progress:
-        files = engine(out, job, progress)
+        files = _score_parts(out, job, workers, address, device, progress)
     seconds = time.monotonic() - start
     total = run.summary(out)
     typer.echo(
@@ -112,9 +103,6 @@ def score(
         f"{total.failures:,} without a score (column error). {files:,} of them now, {files / max(seconds, 1e-9):,.0f} per "
         "second."
     )
-
-
-Engine = Callable[[Path, "Job", Callable[[int], None]], int]
 
 
 def _check_workers(workers: int | None, address: str | None) -> None:
@@ -126,27 +114,24 @@ def _check_workers(workers: int | None, address: str | None) -> None:
         )
 
 
-def _engine(job: "Job", workers: int | None, address: str | None, device: str | None) -> Engine:
-    """Ray where it is installed and of use, else this process: starting Ray takes longer than a part of small files."""
+def _score_parts(
+    out: Path,
+    job: "Job",
+    workers: int | None,
+    address: str | None,
+    device: str | None,
+    progress: Callable[[int], None],
+) -> int:
+    """On Ray where it is installed and of use, else in this process: starting Ray takes longer than a part of small files."""
+    from idecode_core.scale.run import open_parts, score_alone
+
+    todo = open_parts(out, job)
     one_part = workers is None and job.files <= job.part_size
     if not address and (workers == 1 or one_part or find_spec("ray") is None):
+        return score_alone(out, job, todo, device, progress)
+    from idecode_core.scale.cluster import score_on_ray
 
-        def here(out: Path, job: "Job", progress: Callable[[int], None]) -> int:
-            from idecode_core.scale.run import open_parts, score_alone
-
-            return score_alone(out, job, open_parts(out, job), device, progress)
-
-        return here
-
-    def on_ray(out: Path, job: "Job", progress: Callable[[int], None]) -> int:
-        from idecode_core.scale.cluster import score_on_ray
-        from idecode_core.scale.run import open_parts
-
-        return score_on_ray(
-            out, job, open_parts(out, job), workers=workers, address=address, device=device, progress=progress
-        )
-
-    return on_ray
+    return score_on_ray(out, job, todo, workers=workers, address=address, device=device, progress=progress)
 
 
 class _Rate(TextColumn):

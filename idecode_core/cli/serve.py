@@ -5,30 +5,19 @@ from typing import Annotated
 
 import typer
 
-from idecode_core.cli.inputs import (
-    DEFAULT_DETECTOR,
-    Aggregate,
-    Delta,
-    DetectorName,
-    Device,
-    Draws,
-    Epsilon,
-    Seed,
-    complain,
-    open_detector,
-)
+from idecode_core.cli import inputs
 from idecode_core.errors import SettingError
 from idecode_core.files.read import reason
 
 
 def serve(
-    detector: DetectorName = DEFAULT_DETECTOR,
-    n: Draws = None,
-    epsilon: Epsilon = 0.05,
-    delta: Delta = None,
-    seed: Seed = 0,
-    aggregate: Aggregate = "sum",
-    device: Device = None,
+    detector: inputs.DetectorName = inputs.DEFAULT_DETECTOR,
+    n: inputs.Draws = None,
+    epsilon: inputs.Epsilon = 0.05,
+    delta: inputs.Delta = None,
+    seed: inputs.Seed = 0,
+    aggregate: inputs.Aggregate = "sum",
+    device: inputs.Device = None,
     host: Annotated[
         str, typer.Option(help="127.0.0.1 for this machine only, 0.0.0.0 for everyone who can reach it.")
     ] = "127.0.0.1",
@@ -49,11 +38,11 @@ def serve(
     from idecode_core.serve.service import Settings, make_service
 
     check_free(host, port)
-    loaded = open_detector(detector, device)
+    loaded = inputs.open_detector(detector, device)
     check_epsilon(epsilon, loaded.calibration.k)
     draws = chosen_n(n, loaded.calibration.n_max, loaded.name)
     service = make_service(loaded, Settings(draws, epsilon, delta, seed, aggregate))
-    complain(f"{loaded.name} answers at http://{host}:{port}/detect")
+    inputs.complain(f"{loaded.name} answers at http://{host}:{port}/detect")
     uvicorn.run(service, host=host, port=port, log_level="warning", access_log=False)
 
 

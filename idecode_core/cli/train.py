@@ -1,9 +1,10 @@
 """`train`: a recipe, or a folder of your own files, from data to a calibrated detector folder."""
 
 import os
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,7 +16,10 @@ from idecode_core.errors import SettingError
 from idecode_core.files.names import NOUNS
 
 if TYPE_CHECKING:
+    from idecode_core.detector import Detector
+    from idecode_core.folder.detector import Writer
     from idecode_core.training.run_state import EpochLog
+    from idecode_core.training.tasks import Task
 
 RUNS = Path("runs")
 
@@ -78,9 +82,6 @@ def train(
     """
     from idecode_core.device import choose_device
     from idecode_core.report.card import write_card
-    from idecode_core.report.learning_curve import learning_curve
-    from idecode_core.training.finish import finish
-    from idecode_core.training.loop import train as run_training
     from idecode_core.training.parts import load_parts
     from idecode_core.training.recipes import RECIPES, get_recipe
     from idecode_core.training.tasks import make_task
@@ -106,21 +107,40 @@ def train(
         refuse_to_replace(out)
     chosen, world = get_recipe(recipe), World.join()
     task = make_task(chosen, load_parts(chosen, data_root), choose_device(device or own_gpu()))
-    run_folder = RUNS / out.name
-    # Of several processes only the first one speaks.
-    shown = EpochProgress(epochs or chosen.epochs, run_folder) if world.is_first else None
-    with shown or nullcontext():
-        run_training(task, run_folder, epochs=epochs, resume=resume, progress=shown.step if shown else None)
-    if not world.is_first:
+    made = train_and_finish(task, RUNS / out.name, out, epochs=epochs, resume=resume, is_first=world.is_first)
+    if made is None:
         return
-    with progress_bar("calibrating", len(task.parts.calibration)) as scored:
-        curve = learning_curve(run_folder, chosen.name)
-        made = finish(task, run_folder, out, progress=scored, beside=curve)
     write_card(out)
     typer.echo(
         f"{out}: trained and calibrated on {made.calibration.k:,} held-out {NOUNS[chosen.modality]}s. Use it with "
         f"--detector {out}"
     )
+
+
+def train_and_finish(
+    task: "Task",
+    run_folder: Path,
+    out: Path,
+    *,
+    epochs: int | None = None,
+    resume: bool,
+    is_first: bool,
+    beside: "Mapping[str, Writer] | None" = None,
+    **options: Any,
+) -> "Detector | None":
+    """Train, calibrate and save, with bars; of several processes only the first one speaks and saves."""
+    from idecode_core.report.learning_curve import learning_curve
+    from idecode_core.training.finish import finish
+    from idecode_core.training.loop import train as run_training
+
+    shown = EpochProgress(epochs or task.recipe.epochs, run_folder) if is_first else None
+    with shown or nullcontext():
+        run_training(task, run_folder, epochs=epochs, resume=resume, progress=shown.step if shown else None)
+    if not is_first:
+        return None
+    with progress_bar("calibrating", len(task.parts.calibration)) as progress:
+        files = {**learning_curve(run_folder, task.recipe.name), **(beside or {})}
+        return finish(task, run_folder, out, beside=files, progress=progress, **options)
 
 
 def own_gpu() -> str | None:
