@@ -32,9 +32,8 @@ def _scored() -> dict[Key, Vectors]:
 def bundled_vectors(config: FolderSettings, detector: Detector, seed: int) -> Vectors:
     """Label -> V at n_max of bundled samples; the model runs once for each detector and seed."""
     store, n_max = _scored(), detector.calibration.n_max
-    place = (
-        st.empty()
-    )  # also where nothing is scored: what stands below keeps its place, and half-typed words with it
+    # Also where nothing is scored: what stands below keeps its place, and half-typed words with it.
+    place = st.empty()
     key = (config.scorer_sha256, config.dataset, seed, n_max)
     if key in store:
         return store[key]

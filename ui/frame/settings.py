@@ -85,10 +85,9 @@ def sidebar(live: Live | None = None) -> Settings:
         settle_n(config.n_max)
         if config.n_max == 1:
             wanted.pop("n", None)  # the sidebar says why there is none
+        # Also where it is written in another way than Streamlit would.
         if (epsilon := usable_epsilon(wanted.get("epsilon"))) is not None:
-            st.session_state["epsilon"] = (
-                epsilon  # also where it is written in another way than Streamlit would
-            )
+            st.session_state["epsilon"] = epsilon
         _sliders(config.n_max, live)
         with st.expander("For experts", icon=":material/tune:"):
             _kinds(live)
@@ -108,10 +107,8 @@ def sidebar(live: Live | None = None) -> Settings:
 def settle_n(n_max: int) -> None:
     """Before the slider is drawn: n within its range. Where there is none, n waits for a detector that has one."""
     st.session_state["n_max"] = n_max
-    if n_max == 1:
-        st.session_state["n"] = st.session_state.get(
-            "n", DEFAULT_N
-        )  # else Streamlit forgets it with the slider
+    if n_max == 1:  # else Streamlit forgets it with the slider
+        st.session_state["n"] = st.session_state.get("n", DEFAULT_N)
     elif st.session_state.get("n", 1) > n_max:
         st.session_state["n"] = n_max
 

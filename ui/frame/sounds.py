@@ -61,10 +61,8 @@ def _address(path: Path) -> str:
 def _note(config: FolderSettings) -> str:
     """What to do where the licence of the training sounds forbids to bundle some."""
     classes = config.classes
-    if (
-        not classes or not config.dataset
-    ):  # calibrated again: what belongs is no longer what the model was trained on
-        return ""
+    if not classes or not config.dataset:
+        return ""  # calibrated again: what belongs is no longer what the model was trained on
     known = ", ".join(escape(name.replace("_", " ")) for name in classes[:4])
     more = f" and {len(classes) - 4} more" if len(classes) > 4 else ""
     return (

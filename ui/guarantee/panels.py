@@ -105,9 +105,8 @@ def controls(pool: int, wanted: str) -> tuple[int, float, str]:
 
 def study_of(stored: Stored, k: int, top: float, settings: Settings) -> Study:
     """What calibration sets of size k do to the iD test set, in the precision of its stored scores."""
-    identity = (str(stored.folder), stored_stamps(stored.settings))
     n = draws_used(stored.calibration, settings)
-    return _study(stored, identity, k, top, n, settings.aggregate, settings.smoothed, settings.seed)
+    return _study(stored, k, top, n, settings.aggregate, settings.smoothed, settings.seed)
 
 
 def draws_used(calibration: Calibration, settings: Settings) -> int:
@@ -115,20 +114,15 @@ def draws_used(calibration: Calibration, settings: Settings) -> int:
     return min(settings.n, calibration.n_max, DRAWS_PER_RUN)
 
 
-@st.cache_data(show_spinner=False, max_entries=500)
-def _study(
-    _stored: Stored,
-    identity: tuple[Any, ...],
-    k: int,
-    top: float,
-    n: int,
-    aggregate: str,
-    smoothed: bool,
-    seed: int,
-) -> Study:
+@st.cache_data(
+    show_spinner=False,
+    max_entries=500,
+    hash_funcs={Stored: lambda stored: (str(stored.folder), stored_stamps(stored.settings))},
+)
+def _study(stored: Stored, k: int, top: float, n: int, aggregate: str, smoothed: bool, seed: int) -> Study:
     return study(
-        _stored.calibration.scores(n, aggregate),
-        aggregate_scores(runs(_stored.id_set.score_vectors, n)[0], aggregate),
+        stored.calibration.scores(n, aggregate),
+        aggregate_scores(runs(stored.id_set.score_vectors, n)[0], aggregate),
         k=k,
         epsilons=epsilons(top),
         repeats=REPEATS,
