@@ -26,6 +26,8 @@ class Modality:
     """File and its name for people -> decoded, or an InputError."""
     load: "Callable[[str, Path | None], Sequence[Any] | NDArray[np.uint8]]"
     """A dataset by its name, in this data root -> its samples."""
+    bundled: Callable[[str], dict[str, Any]]
+    """Label -> some samples of each set that comes with the project, all but those of a detector's own dataset."""
 
 
 def modality_named(name: str) -> Modality:
@@ -34,28 +36,27 @@ def modality_named(name: str) -> Modality:
     >>> ".png" in modality_named("image").extensions
     True
     """
-    return _sounds() if name == "audio" else _pictures()
+    if name == "audio":
+        from idecode_core.audio.gallery import bundled_sounds
+        from idecode_core.audio.read import EXTENSIONS as SOUNDS
+        from idecode_core.audio.read import read_sound
+        from idecode_core.audio.sets import load_sounds
 
-
-def _pictures() -> Modality:
-    from idecode_core.image.read import EXTENSIONS, read_image
-    from idecode_core.image.sets import load_images
+        return Modality(
+            SOUNDS,
+            SOUND_BYTES,
+            lambda path, name: read_sound(path, name=name),
+            lambda name, root: load_sounds(name, root).samples,
+            bundled_sounds,
+        )
+    from idecode_core.image.read import EXTENSIONS as PICTURES
+    from idecode_core.image.read import read_image
+    from idecode_core.image.sets import bundled_pictures, load_images
 
     return Modality(
-        EXTENSIONS,
+        PICTURES,
         IMAGE_BYTES,
         lambda path, name: read_image(path, name=name),
-        lambda name, root: load_images(name, root).x,
-    )
-
-
-def _sounds() -> Modality:
-    from idecode_core.audio.read import EXTENSIONS, read_sound
-    from idecode_core.audio.sets import load_sounds
-
-    return Modality(
-        EXTENSIONS,
-        SOUND_BYTES,
-        lambda path, name: read_sound(path, name=name),
-        lambda name, root: load_sounds(name, root).clips,
+        lambda name, root: load_images(name, root).samples,
+        bundled_pictures,
     )

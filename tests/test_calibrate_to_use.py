@@ -11,11 +11,12 @@ from streamlit.testing.v1 import AppTest
 from trust_pages import HOME, make_checkpoints, open_page, png, zipped
 
 from idecode_core.conformal.calibration import Calibration
-from idecode_core.evaluation.recalibrated import bundled_sets, what_is_lost
+from idecode_core.evaluation.recalibrated import what_is_lost
 from idecode_core.folder.detector import load_detector
 from idecode_core.folder.settings import read_settings
 from idecode_core.guarantees.same_source import compare
 from idecode_core.image.sets import load_images
+from idecode_core.modality import modality_named
 from idecode_core.report.calibrations import calibration_card, calibration_report
 from ui.calibrate.lost import _scored
 from ui.frame.samples import png as as_png
@@ -77,16 +78,21 @@ def test_report_and_card_say_what_was_lost_and_who_the_parent_is():
 
 
 def test_the_bundled_sets_leave_out_what_the_parent_knows():
-    assert "clothing" not in bundled_sets("image", "fashion")
-    assert set(bundled_sets("image", "fashion")) == {"digits", "photographs", "textures", "CIFAR-10"}
-    assert "spoken digits" not in bundled_sets("audio", "spokendigits")
-    assert "spoken digits" in bundled_sets("audio", "esc50")
+    assert "clothing" not in modality_named("image").bundled("fashion")
+    assert set(modality_named("image").bundled("fashion")) == {
+        "digits",
+        "photographs",
+        "textures",
+        "CIFAR-10",
+    }
+    assert "spoken digits" not in modality_named("audio").bundled("spokendigits")
+    assert "spoken digits" in modality_named("audio").bundled("esc50")
 
 
 def test_the_page_says_that_a_detector_calibrated_on_strange_files_is_blind(scored, checkpoints):
     assert "This detector is blind" in "".join(warning.value for warning in scored.warning)
     parent = load_detector(checkpoints / "fashion-rotations")
-    digits = bundled_sets("image", "fashion")["digits"]
+    digits = modality_named("image").bundled("fashion")["digits"]
     flagged = parent.detect(digits, n=5, epsilon=0.05).p_values < 0.05
     assert f"| digits | {flagged.mean():.0%} | 0% | 20 |" in words(scored)
 

@@ -6,10 +6,15 @@ sound-theme-freedesktop, unchanged (licences: embedded/sounds/README.md).
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from idecode_core.data import EMBEDDED
 
+if TYPE_CHECKING:
+    from idecode_core.audio.read import Sound
+
 FOLDER = EMBEDDED / "sounds"
+LABELS = {"digit": "spoken digits", "other": "made sounds", "recorded": "recordings"}
 
 
 @dataclass(frozen=True)
@@ -21,11 +26,25 @@ class GallerySound:
     path: Path
 
 
-def gallery_sounds(folder: Path = FOLDER) -> list[GallerySound]:
+def gallery_sounds() -> list[GallerySound]:
     """The bundled sounds, digits first."""
     found = []
-    for path in sorted(folder.glob("*.flac")) + sorted(folder.glob("*.oga")):
+    for path in sorted(FOLDER.glob("*.flac")) + sorted(FOLDER.glob("*.oga")):
         kind, _, rest = path.stem.partition("-")
         name = rest.partition("-")[2] if kind == "digit" else rest.replace("-", " ")
         found.append(GallerySound(name, kind != "digit", path))
     return sorted(found, key=lambda sound: (sound.is_ood, sound.path.name))
+
+
+def bundled_sounds(dataset: str = "") -> "dict[str, list[Sound]]":
+    """Label -> the bundled sounds of that kind; without spoken digits where these are the dataset."""
+    from idecode_core.audio.read import read_sound
+
+    found: dict[str, list[Sound]] = {}
+    for sound in gallery_sounds():
+        if sound.is_ood or dataset != "spokendigits":
+            kind = sound.path.stem.partition("-")[0]
+            found.setdefault(LABELS.get(kind, kind), []).append(
+                read_sound(sound.path.read_bytes(), name=sound.name)
+            )
+    return found

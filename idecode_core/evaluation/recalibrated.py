@@ -6,26 +6,10 @@ that what the parent caught may pass. The model has learned nothing about what b
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from idecode_core.conformal import FloatArray, flagging_rank, k_needed
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.conformal.judge import judge
-
-if TYPE_CHECKING:
-    from idecode_core.scorer import Samples
-
-PER_SET = 20  # samples of each bundled set: a glance, not a benchmark
-PICTURES = {
-    "digits": "digits",
-    "photos": "photographs",
-    "textures": "textures",
-    "fashion": "clothing",
-    "cifar10": "CIFAR-10",
-}
-SOUNDS = {"digit": "spoken digits", "other": "made sounds", "recorded": "recordings"}
 
 
 @dataclass(frozen=True)
@@ -49,14 +33,15 @@ class Lost:
     @property
     def before(self) -> float:
         """The share that the parent catches."""
-        return sum(catch.before for catch in self.catches) / max(
-            sum(catch.total for catch in self.catches), 1
-        )
+        return self._share([catch.before for catch in self.catches])
 
     @property
     def after(self) -> float:
         """The share that the new detector catches."""
-        return sum(catch.after for catch in self.catches) / max(sum(catch.total for catch in self.catches), 1)
+        return self._share([catch.after for catch in self.catches])
+
+    def _share(self, flagged: Sequence[int]) -> float:
+        return sum(flagged) / max(sum(catch.total for catch in self.catches), 1)
 
     @property
     def blind(self) -> bool:
@@ -104,44 +89,3 @@ def what_is_lost(
         )
         catches.append(Catch(label, len(vectors), before, after))
     return Lost(epsilon, own.k, tuple(catches))
-
-
-def bundled_sets(modality: str, dataset: str = "", per_set: int = PER_SET) -> "dict[str, Samples]":
-    """Label -> some samples of each set that comes with the project, all but those of the detector's own dataset."""
-    return _sounds(dataset) if modality == "audio" else _pictures(dataset, per_set)
-
-
-def _pictures(dataset: str, per_set: int) -> "dict[str, Samples]":
-    from idecode_core.image.sets import dataset_and_class, load_images
-
-    found: dict[str, Samples] = {}
-    own, only = dataset_and_class(dataset)
-    for name, label in PICTURES.items():
-        if name != own or only is not None:
-            images = load_images(f"{name}-sample")
-            x = images.x[images.y != only] if name == own else images.x
-            found[label] = x[_spread(len(x), per_set)]
-    return found
-
-
-def _sounds(dataset: str) -> "dict[str, Samples]":
-    from idecode_core.audio.gallery import gallery_sounds
-    from idecode_core.audio.read import read_sound
-
-    found: dict[str, list[Any]] = {}
-    for sound in gallery_sounds():
-        kind = sound.path.stem.partition("-")[0]
-        if kind != "digit" or dataset != "spokendigits":
-            found.setdefault(SOUNDS.get(kind, kind), []).append(
-                read_sound(sound.path.read_bytes(), name=sound.name)
-            )
-    return dict(found)
-
-
-def _spread(total: int, wanted: int) -> Sequence[int]:
-    """Places all over a set, so that sorted classes are all there.
-
-    >>> _spread(10, 3)
-    [0, 4, 9]
-    """
-    return [int(i) for i in np.linspace(0, total - 1, min(wanted, total))]

@@ -13,6 +13,14 @@ from idecode_core.files.read import DATASET_BYTES, read_arrays
 
 TEST_SETS = ("svhn", "cifar100", "tinyimagenet", "isun", "places", "lsunproxy")
 """OOD sets of the vision experiments, in the order of the tables."""
+PER_SET = 20  # pictures of each bundled set: a glance, not a benchmark
+BUNDLED = {
+    "digits": "digits",
+    "photos": "photographs",
+    "textures": "textures",
+    "fashion": "clothing",
+    "cifar10": "CIFAR-10",
+}
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,18 @@ def load_images(name: str, root: Path | str | None = None) -> ImageSet:
             f"{x.shape} and y {y.shape}; make it again."
         )
     return ImageSet(name, x, y.astype(np.int64))
+
+
+def bundled_pictures(dataset: str = "") -> dict[str, NDArray[np.uint8]]:
+    """Label -> some pictures of each bundled set, from all over it; all but those of this dataset, or of its one class."""
+    found = {}
+    own, only = dataset_and_class(dataset)
+    for name, label in BUNDLED.items():
+        if name != own or only is not None:
+            images = load_images(f"{name}-sample")
+            x = images.x[images.y != only] if name == own else images.x
+            found[label] = x[np.linspace(0, len(x) - 1, min(PER_SET, len(x))).astype(int)]
+    return found
 
 
 def dataset_and_class(identity: str) -> tuple[str, int | None]:
