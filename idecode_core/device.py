@@ -4,6 +4,8 @@ import torch
 
 from idecode_core.errors import SettingError
 
+CPU = torch.device("cpu")
+
 
 def choose_device(device: str | torch.device | None = None) -> torch.device:
     """The given device, else the best that is there: cuda, mps, cpu."""

@@ -51,10 +51,7 @@ def merge_vectors(
     member_vectors: Sequence[Vectors], references: Sequence[Vectors], weights: Sequence[float]
 ) -> Vectors:
     """The sum of `merge_terms` over the members: (batch, n)."""
-    total = np.zeros_like(member_vectors[0])
-    for term in merge_terms(member_vectors, references, weights):
-        total += term
-    return total
+    return sum(merge_terms(member_vectors, references, weights), start=np.zeros_like(member_vectors[0]))
 
 
 @dataclass(frozen=True, eq=False)

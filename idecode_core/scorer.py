@@ -102,6 +102,14 @@ class Inspected:
     """Per draw: the summands of its score."""
 
 
+def terms_by_draw(parts: Mapping[str, Vectors]) -> tuple[tuple[Term, ...], ...]:
+    """Summands by name, each (n,) -> the terms of each draw."""
+    return tuple(
+        tuple(Term(name, float(value)) for name, value in zip(parts, values, strict=True))
+        for values in zip(*parts.values(), strict=True)
+    )
+
+
 class Scorer(Protocol):
     """What a Detector needs of the part that turns samples into score vectors."""
 
@@ -215,6 +223,8 @@ class NetworkScorer(ABC):
     transforms: Any
     base_ncm: str
     classes: tuple[str, ...]
+    input_field: ClassVar[str]
+    """The field that is about the input: preprocessing or features."""
 
     @abstractmethod
     def batches(
@@ -227,8 +237,8 @@ class NetworkScorer(ABC):
         """M(x) of each sample, without transforms: (N, outputs). What a classifier says."""
 
     @abstractmethod
-    def input_settings(self) -> Settings:
-        """The part of the settings that is about the input: preprocessing or features."""
+    def looked_at(self, point: Prepared, n: int) -> Inspected:
+        """`inspect` for a prepared sample."""
 
     def score_under(
         self,
@@ -246,6 +256,11 @@ class NetworkScorer(ABC):
     def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
         return self.score_under([self.base_ncm], samples, n=n, seed=seed, progress=progress)[self.base_ncm]
 
+    def inspect(self, sample: Any, *, n: int, seed: int) -> Inspected:
+        check_n(n)
+        (point,) = prepared(self, sample, seed)  # type: ignore[arg-type]  # subclasses decode and prepare
+        return self.looked_at(point, n)
+
     def describe(self, parameters: Tensor) -> list[str]:
         words: list[str] = self.transforms.describe(parameters)
         return words
@@ -256,7 +271,7 @@ class NetworkScorer(ABC):
             "model": asdict(self.model.config),
             "transforms": transform_settings(self.transforms),
             "base_ncm": self.base_ncm,
-            **self.input_settings(),
+            self.input_field: asdict(getattr(self, self.input_field)),
             "classes": list(self.classes),
         }
 

@@ -5,7 +5,7 @@ of each clip has masks of its own, drawn with the clip's key.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,23 +15,14 @@ from torch import Tensor
 from idecode_core.audio.features import LogMel
 from idecode_core.audio.read import Sound, decode
 from idecode_core.audio.variants import sound_variants
+from idecode_core.device import CPU
 from idecode_core.draws import Prepared, content_key
 from idecode_core.errors import CheckpointError, SettingError
 from idecode_core.models.pieces import in_pieces
 from idecode_core.models.restore import with_weights
 from idecode_core.models.vgg import VGG, VGGConfig, blank_vgg
 from idecode_core.ncm import BASE_NCMS, ERROR
-from idecode_core.scorer import (
-    VARIANTS_PER_BATCH,
-    Inspected,
-    NetworkScorer,
-    Samples,
-    Settings,
-    Term,
-    Vectors,
-    check_n,
-    prepared,
-)
+from idecode_core.scorer import VARIANTS_PER_BATCH, Inspected, NetworkScorer, Vectors, prepared, terms_by_draw
 from idecode_core.transforms import SpecAugment, build_transforms
 
 SMALLEST_SHARE = 1e-30  # keeps the logarithm of a softmax output finite
@@ -68,12 +59,13 @@ class AudioScorer(NetworkScorer):
 
     kind: ClassVar[str] = "audio"
     modality: ClassVar[str] = "audio"
+    input_field: ClassVar[str] = "features"
 
     model: VGG
     transforms: SpecAugment
     base_ncm: str
     features: LogMel
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    device: torch.device = CPU
     classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -84,7 +76,7 @@ class AudioScorer(NetworkScorer):
             )
         self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
 
-    def decode(self, samples: Samples) -> Iterator[Any]:
+    def decode(self, samples: Any) -> Iterator[Any]:
         return decode(samples)
 
     def prepare(self, decoded: Sound, seed: int) -> Prepared:
@@ -94,7 +86,7 @@ class AudioScorer(NetworkScorer):
         )
 
     def batches(
-        self, base_ncms: Sequence[str], samples: Samples, n: int, seed: int
+        self, base_ncms: Sequence[str], samples: Any, n: int, seed: int
     ) -> Iterator[tuple[dict[str, Vectors], list[Tensor]]]:
         for batch in by_blocks(prepared(self, samples, seed), VARIANTS_PER_BATCH // n):
             drawn = [self.draw(point, n) for point in batch]
@@ -130,7 +122,7 @@ class AudioScorer(NetworkScorer):
         """Blocks (b, bands, frames) -> softmax outputs (b, classes)."""
         return in_pieces(self.model, blocks, VARIANTS_PER_BATCH).softmax(dim=-1)
 
-    def logits(self, samples: Samples) -> Tensor:
+    def logits(self, samples: Any) -> Tensor:
         """M(x) of each clip, without masks, as the log of its softmax outputs: (N, classes). What a classifier says."""
         with torch.inference_mode():
             rows = [
@@ -139,9 +131,7 @@ class AudioScorer(NetworkScorer):
             ]
         return log_shares(torch.stack(rows))
 
-    def inspect(self, sample: Any, *, n: int, seed: int) -> InspectedSound:
-        check_n(n)
-        (point,) = prepared(self, sample, seed)
+    def looked_at(self, point: Prepared, n: int) -> InspectedSound:
         drawn = self.draw(point, n)
         with torch.inference_mode():
             (variants,), (on_x,) = self.predict([point.x], [drawn])  # (n, blocks, classes), (blocks, classes)
@@ -154,7 +144,7 @@ class AudioScorer(NetworkScorer):
         return InspectedSound(
             vector,
             shown,
-            tuple((Term(ERROR, float(score)),) for score in vector),
+            terms_by_draw({ERROR: vector}),
             point.x,
             drawn,
             BlockScores(self.stretches(point.x.sound), by_block.cpu().double().numpy()),
@@ -166,9 +156,6 @@ class AudioScorer(NetworkScorer):
         starts = np.array(self.features.block_starts(frames)) * self.features.hop / self.features.sample_rate
         ends = np.minimum(starts + self.features.block_seconds, sound.seconds)
         return np.stack([starts, ends], axis=1)
-
-    def input_settings(self) -> Settings:
-        return {"features": asdict(self.features)}
 
     @classmethod
     def build(

@@ -6,7 +6,7 @@ identity as in Eq. 3. A subclass says which distance: one file each.
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from idecode_core.baselines.fitted import FittedScorer, network_tensors, network_weights
+from idecode_core.device import CPU
 from idecode_core.draws import Prepared
 from idecode_core.errors import SettingError
 from idecode_core.image.features import Preprocessing, eight_bits
@@ -45,7 +46,7 @@ class Features(TakesPictures):
     model: Frozen
     transforms: TransformSet
     preprocessing: Preprocessing
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    device: torch.device = CPU
 
     def __post_init__(self) -> None:
         self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]

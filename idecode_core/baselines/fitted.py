@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
+from idecode_core.device import CPU
 from idecode_core.draws import Prepared
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.pictures import TakesPictures
@@ -17,13 +18,13 @@ from idecode_core.scorer import (
     Samples,
     Scored,
     Settings,
-    Term,
     Variant,
     Vectors,
     check_n,
     chunks,
     in_one_pass,
     prepared,
+    terms_by_draw,
 )
 
 MODEL = "model."
@@ -51,7 +52,7 @@ class FittedScorer(TakesPictures, ABC):
     """Fields that are settings."""
 
     preprocessing: Preprocessing
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    device: torch.device = CPU
     classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -98,7 +99,7 @@ class FittedScorer(TakesPictures, ABC):
         check_n(n)
         (point,) = prepared(self, sample, seed)
         vector, variants = self.looked_at(point, n)
-        return Inspected(vector, variants, tuple((Term(self.term, float(score)),) for score in vector))
+        return Inspected(vector, variants, terms_by_draw({self.term: vector}))
 
     def settings(self) -> Settings:
         return {

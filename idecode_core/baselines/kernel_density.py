@@ -3,13 +3,12 @@ arXiv 1703.00410; App. C.3)."""
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from idecode_core.baselines.features import check_features
-from idecode_core.baselines.layers import observe, observe_all
+from idecode_core.baselines.layers import observe, observe_training
 from idecode_core.baselines.supervised import SupervisedScorer
 from idecode_core.models import Equivariant
 
@@ -50,9 +49,8 @@ class KernelDensity(SupervisedScorer):
     sigma: Tensor  # (1,)
 
     @classmethod
-    def learned(cls, model: Equivariant, x: Tensor, y: Tensor) -> dict[str, Any]:
-        bank = observe_all(model, x).features
-        check_features(bank, y, 2)
+    def learned(cls, model: Equivariant, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        bank = observe_training(model, x, y, 2).features
         sigma = likeliest_sigma([bank[y == c] for c in y.unique() if (y == c).sum() > 1])
         return {"bank": bank, "labels": y, "sigma": torch.tensor([sigma])}
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import relu
 
+from idecode_core.baselines.features import check_features
 from idecode_core.baselines.on_network import NetworkOnce
 from idecode_core.errors import SettingError
 from idecode_core.models import Equivariant
@@ -71,6 +72,13 @@ def observe_all(model: Equivariant, x: Tensor) -> Observed:
     return Observed(
         tuple(torch.cat(layer).cpu() for layer in layers), torch.cat([part.logits for part in parts]).cpu()
     )
+
+
+def observe_training(model: Equivariant, x: Tensor, y: Tensor, fewest: int) -> Observed:
+    """`observe_all` of training points with their classes; a SettingError unless there are enough, and they differ."""
+    seen = observe_all(model, x)
+    check_features(seen.features, y, fewest)
+    return seen
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from idecode_core.baselines.features import check_features
-from idecode_core.baselines.layers import observe, observe_all
+from idecode_core.baselines.layers import observe, observe_training
 from idecode_core.baselines.supervised import SupervisedScorer
 from idecode_core.models import Equivariant
 
@@ -42,8 +41,7 @@ class LocalDimension(SupervisedScorer):
     @classmethod
     def learned(cls, model: Equivariant, x: Tensor, y: Tensor) -> dict[str, Any]:
         chosen = torch.linspace(0, len(x) - 1, min(len(x), BATCH)).round().long()
-        seen = observe_all(model, x[chosen])
-        check_features(seen.features, y[chosen], K)
+        seen = observe_training(model, x[chosen], y[chosen], K)
         return {"banks": (*seen.layers, seen.logits), "k": torch.tensor([K])}
 
     def numbers(self, x: Tensor) -> Tensor:

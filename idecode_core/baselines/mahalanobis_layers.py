@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from idecode_core.baselines.features import check_features
-from idecode_core.baselines.layers import observe, observe_all
+from idecode_core.baselines.layers import observe, observe_training
 from idecode_core.baselines.mahalanobis import shared_gaussian, squared_distances
 from idecode_core.baselines.supervised import SupervisedScorer, quality
 from idecode_core.models import Equivariant
@@ -36,8 +35,7 @@ class MahalanobisLayers(SupervisedScorer):
 
     @classmethod
     def learned(cls, model: Equivariant, x: Tensor, y: Tensor) -> dict[str, Any]:
-        seen = observe_all(model, x)
-        check_features(seen.features, y, 2)
+        seen = observe_training(model, x, y, 2)
         gaussians = [shared_gaussian(layer, y) for layer in seen.layers]
         centres, whitens, means = zip(*gaussians, strict=True)
         return {"centres": centres, "whitens": whitens, "means": means, "step": torch.zeros(1)}

@@ -6,13 +6,15 @@ scored once and looked up.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from idecode_core.device import CPU
+from idecode_core.draws import Prepared
 from idecode_core.errors import SettingError
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.pictures import TakesPictures
@@ -26,12 +28,10 @@ from idecode_core.scorer import (
     Inspected,
     NetworkScorer,
     Samples,
-    Settings,
-    Term,
     Vectors,
-    check_n,
     chunks,
     prepared,
+    terms_by_draw,
 )
 from idecode_core.transforms import Rotations, TransformSet, build_transforms
 
@@ -67,12 +67,13 @@ class ImageScorer(TakesPictures, NetworkScorer):
     """M, G and the base NCM for images, with the preprocessing that belongs to them."""
 
     kind: ClassVar[str] = "image"
+    input_field: ClassVar[str] = "preprocessing"
 
     model: Equivariant
     transforms: TransformSet
     base_ncm: str
     preprocessing: Preprocessing
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    device: torch.device = CPU
     classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -139,9 +140,7 @@ class ImageScorer(TakesPictures, NetworkScorer):
             ]
         return torch.cat(rows)[:, -len(self.classes) :]
 
-    def inspect(self, sample: Any, *, n: int, seed: int) -> Inspected:
-        check_n(n)
-        (point,) = prepared(self, sample, seed)
+    def looked_at(self, point: Prepared, n: int) -> Inspected:
         drawn = self.transforms.sample(point.key[None], n)  # (1, m, ...)
         x = self.tensor([point])
         with torch.inference_mode():
@@ -149,26 +148,27 @@ class ImageScorer(TakesPictures, NetworkScorer):
             predicted = self.predict_variants(x, gx, drawn)
             scores = predicted.scores(self.base_ncm).cpu().double().numpy()  # (1, m)
             terms = {
-                name: part.cpu().double().numpy() for name, part in predicted.terms(self.base_ncm).items()
+                name: part.cpu().double().numpy().reshape(n, -1).mean(axis=1)  # (n,)
+                for name, part in predicted.terms(self.base_ncm).items()
             }
-        per_draw = {name: part.reshape(n, -1).mean(axis=1) for name, part in terms.items()}  # each (n,)
         return Inspected(
             scores.reshape(1, n, -1).mean(axis=2)[0],
             image_variants(
                 self.transforms, self.classes, gx[0], drawn[0], predicted.prediction[0], scores[0]
             ),
-            tuple(tuple(Term(name, float(part[i])) for name, part in per_draw.items()) for i in range(n)),
+            terms_by_draw(terms),
         )
-
-    def input_settings(self) -> Settings:
-        return {"preprocessing": asdict(self.preprocessing)}
 
     @classmethod
     def build(
         cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
     ) -> "ImageScorer":
         config = ModelConfig.read(settings["model"])
-        model = with_weights(lambda: blank_model(config), tensors)
+        return cls.around(with_weights(lambda: blank_model(config), tensors), settings, device)
+
+    @classmethod
+    def around(cls, model: Any, settings: Mapping[str, Any], device: torch.device) -> Self:
+        """A scorer with this model; the rest is as the settings say."""
         return cls(
             model,
             build_transforms(settings["transforms"]),

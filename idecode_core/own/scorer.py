@@ -26,7 +26,7 @@ from idecode_core.models.pieces import pieces
 from idecode_core.ncm import BASE_NCMS, BaseNCM
 from idecode_core.own.model import OwnModel, PredictFn, check_weights, close, open_program
 from idecode_core.scorer import VARIANTS_PER_BATCH, Samples, Settings, chunks, prepared
-from idecode_core.transforms import SmallAffine, TransformSet, build_transforms, transform_settings
+from idecode_core.transforms import SmallAffine, TransformSet, transform_settings
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 PIXELS_PER_BATCH = (
@@ -237,14 +237,7 @@ class OwnScorer(ImageScorer):
             answers.program = tensors["program"]  # as it was stored, so that its hash stays
         else:
             check_weights(answers, tensors, network)
-        scorer = cls(
-            answers,
-            build_transforms(settings["transforms"]),
-            settings["base_ncm"],
-            Preprocessing(**settings["preprocessing"]),
-            device,
-            tuple(settings["classes"]),
-        )
+        scorer = cls.around(answers, settings, device)
         if not close(scorer.probe, tensors["probe"]):
             raise CheckpointError(
                 f"The {type(own).__name__} that was given says something else of the stored probe than the {network} that was "
