@@ -12,7 +12,7 @@ from scipy import stats
 
 from idecode_core.conformal import flagging_rank, p_values, threshold
 from idecode_core.errors import NothingFlaggedWarning, ScoreError, SettingError
-from idecode_core.guarantees import (
+from idecode_core.guarantees.conditional import (
     adjusted_p_values,
     corrected_epsilon,
     dkw_bounds,

@@ -14,7 +14,6 @@ from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, IdecodeError, SettingError
 from idecode_core.evaluation.metrics import false_detection_rate
 from idecode_core.evaluation.rates import id_p_values
-from idecode_core.experiments.false_detections import sampled_rates
 from idecode_core.experiments.merged import combined_rates, merge_stored
 from idecode_core.experiments.registry import EXPERIMENTS, possible, write_results
 from idecode_core.experiments.results import Section, write_section
@@ -24,6 +23,7 @@ from idecode_core.folder.scores import ScoreSet, read_scores, write_scores
 from idecode_core.folder.settings import FolderSettings, read_settings
 from idecode_core.folder.stored import Stored
 from idecode_core.guarantees.merging import fisher_assuming_independence
+from idecode_core.guarantees.observed import resampled_rates
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.merged import MergedScorer
@@ -136,9 +136,9 @@ def test_writing_a_section_again_changes_nothing_else(root: Path, tmp_path: Path
 def test_sections_stand_in_a_fixed_order_and_foreign_text_stays(tmp_path: Path) -> None:
     results = tmp_path / "RESULTS.md"
     results.write_text("# Mine\n\nkeep this\n")
-    write_section(results, Section("fdr", "F", "second"))
-    write_section(results, Section("table1", "T", "first"))
-    write_section(results, Section("fdr", "F", "changed"))
+    write_section(results, Section("fdr", "F", "second"), tuple(EXPERIMENTS))
+    write_section(results, Section("table1", "T", "first"), tuple(EXPERIMENTS))
+    write_section(results, Section("fdr", "F", "changed"), tuple(EXPERIMENTS))
     text = results.read_text()
     assert text.startswith("# Mine\n\nkeep this\n")
     assert text.index("first") < text.index("changed")
@@ -182,11 +182,11 @@ def test_the_plain_sentence_says_where_ours_are_worse() -> None:
 
 
 @pytest.mark.parametrize("replacement", [True, False])
-def test_sampled_rates_stay_near_epsilon(replacement: bool) -> None:
+def test_resampled_rates_stay_near_epsilon(replacement: bool) -> None:
     generator = np.random.default_rng(0)
     scores, test = generator.normal(size=5000), generator.normal(size=4000)
-    rates = sampled_rates(
-        scores, test, 1000, (0.05, 0.5), replacement=replacement, generator=generator, repeats=40
+    rates = resampled_rates(
+        scores, test, k=1000, epsilons=(0.05, 0.5), replacement=replacement, generator=generator, repeats=40
     )
     assert rates.shape == (40, 2)
     # five standard deviations of the mean: the pool's own error dominates

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from idecode_core.conformal import FalseDetectionLaw, exceeding_share, threshold
+from idecode_core.conformal import FalseDetectionLaw, exceeding_share, smallest_epsilon, threshold
 from idecode_core.errors import SettingError
 
 
@@ -62,6 +62,6 @@ def test_epsilon_outside_the_open_interval_has_no_law(epsilon):
 
 @given(st.integers(1, 10_000))
 def test_the_law_knows_the_smallest_usable_epsilon(k):
-    usable = FalseDetectionLaw(k, 0.5).smallest_epsilon
+    usable = smallest_epsilon(k)
     assert FalseDetectionLaw(k, usable).J == 1
     assert FalseDetectionLaw(k, math.nextafter(usable, 0)).J == 0

@@ -8,7 +8,7 @@ from scipy import stats
 
 from idecode_core.conformal import p_values
 from idecode_core.errors import ScoreError
-from idecode_core.guarantees import (
+from idecode_core.guarantees.merging import (
     bonferroni,
     fisher_assuming_independence,
     harmonic,

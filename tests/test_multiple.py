@@ -9,7 +9,7 @@ from scipy import stats
 
 from idecode_core.conformal import p_values
 from idecode_core.errors import ScoreError, SettingError
-from idecode_core.guarantees import benjamini_hochberg, false_discovery_proportion, storey
+from idecode_core.guarantees.multiple import benjamini_hochberg, false_discovery_proportion, storey
 
 lattice_p = arrays(np.float64, st.integers(1, 40), elements=st.integers(1, 100).map(lambda i: i / 100))
 

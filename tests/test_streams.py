@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 from idecode_core.conformal import smoothed_p_values
 from idecode_core.errors import ScoreError, SettingError
-from idecode_core.guarantees import (
+from idecode_core.guarantees.streams import (
     cusum_alarms,
     log_mixture,
     log_power,

@@ -23,21 +23,6 @@ USUAL_N = 5
 """Draws per point where nobody asked for another number."""
 
 
-def _sum(score_vectors: FloatArray) -> FloatArray:
-    scores: FloatArray = score_vectors.sum(axis=1)
-    return scores
-
-
-def _mean(score_vectors: FloatArray) -> FloatArray:
-    scores: FloatArray = score_vectors.mean(axis=1)
-    return scores
-
-
-def _max(score_vectors: FloatArray) -> FloatArray:
-    scores: FloatArray = score_vectors.max(axis=1)
-    return scores
-
-
 def _sum_of_logs(score_vectors: FloatArray) -> FloatArray:
     smallest = float(score_vectors.min())
     if smallest < 0:
@@ -48,7 +33,12 @@ def _sum_of_logs(score_vectors: FloatArray) -> FloatArray:
     return scores
 
 
-AGGREGATES: dict[str, Aggregate] = {"sum": _sum, "mean": _mean, "max": _max, "sum_of_logs": _sum_of_logs}
+AGGREGATES: dict[str, Aggregate] = {
+    "sum": lambda score_vectors: np.sum(score_vectors, axis=1),
+    "mean": lambda score_vectors: np.mean(score_vectors, axis=1),
+    "max": lambda score_vectors: np.max(score_vectors, axis=1),
+    "sum_of_logs": _sum_of_logs,
+}
 
 
 def aggregate_scores(score_vectors: ArrayLike, aggregate: str | Aggregate = "sum") -> FloatArray:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from idecode_core.conformal.ranking import FloatArray, check_epsilon, check_k, flagging_rank, smallest_epsilon
+from idecode_core.conformal.ranking import FloatArray, check_epsilon, check_k, flagging_rank
 from idecode_core.errors import SettingError
 
 
@@ -42,11 +42,6 @@ class FalseDetectionLaw:
         """J/(k+1): the false detection rate averaged over calibration sets."""
         return self.J / (self.k + 1)
 
-    @property
-    def smallest_epsilon(self) -> float:
-        """The smallest epsilon that can flag anything with this k."""
-        return smallest_epsilon(self.k)
-
     def quantile(self, q: float) -> float:
         """The rate that a share q of all calibration sets stays below; 0 when J = 0."""
         if not 0.0 <= q <= 1.0:
@@ -72,10 +67,9 @@ def law_bands(k: int, epsilons: ArrayLike, level: float = 0.9) -> tuple[FloatArr
     (array([0.   , 0.039]), array([0.   , 0.062]))
     """
     j = np.array([flagging_rank(k, float(epsilon)) for epsilon in np.asarray(epsilons)])
-    ends = []
-    for q in ((1 - level) / 2, (1 + level) / 2):
-        ends.append(np.where(j > 0, stats.beta.ppf(q, np.maximum(j, 1), k + 1 - np.maximum(j, 1)), 0.0))
-    return ends[0], ends[1]
+    law = stats.beta(np.maximum(j, 1), k + 1 - np.maximum(j, 1))
+    low, high = (np.where(j > 0, law.ppf(q), 0.0) for q in ((1 - level) / 2, (1 + level) / 2))
+    return low, high
 
 
 def exceeding_share(law: FalseDetectionLaw) -> float:

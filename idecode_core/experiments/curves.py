@@ -65,11 +65,3 @@ def versus_n(root: Path | str, which: Which) -> Section:
             f"{sentence} {beside_the_paper(pairs, f'{TITLES[which]} at n=20')}"
         )
     return Section(f"{which}-vs-n", f"{TITLES[which]} as n grows", "\n\n".join(parts), figures)
-
-
-def auroc_vs_n(root: Path | str = "checkpoints") -> Section:
-    return versus_n(root, "auroc")
-
-
-def tnr_vs_n(root: Path | str = "checkpoints") -> Section:
-    return versus_n(root, "tnr")

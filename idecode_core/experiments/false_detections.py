@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from idecode_core.conformal import FalseDetectionLaw, FloatArray, observed_band, p_values
+from idecode_core.conformal import FalseDetectionLaw, observed_band
 from idecode_core.conformal.calibration import aggregate_scores
 from idecode_core.evaluation.methods import runs
-from idecode_core.evaluation.metrics import false_detection_rate
 from idecode_core.evaluation.rates import rates_in_bands
 from idecode_core.experiments.results import Section
 from idecode_core.experiments.tables import N, seeds
 from idecode_core.folder.stored import Stored, open_all
+from idecode_core.guarantees.observed import resampled_rates
 from idecode_core.plots.style import CALIBRATION, ID, THRESHOLD
 from idecode_core.plots.svg import Box, Line, chart, grid
 from idecode_core.report.tables import table
@@ -28,25 +28,6 @@ BAND = 0.99
 SEED = 0
 
 
-def sampled_rates(
-    calibration_scores: FloatArray,
-    test_scores: FloatArray,
-    k: int,
-    epsilons: Sequence[float],
-    *,
-    replacement: bool,
-    generator: np.random.Generator,
-    repeats: int = REPEATS,
-) -> FloatArray:
-    """False detection rates (repeats, epsilons) under calibration sets of k points sampled from those there are."""
-    rates = np.empty((repeats, len(epsilons)))
-    for repeat in range(repeats):
-        chosen = generator.choice(calibration_scores.size, size=k, replace=replacement)
-        p = p_values(calibration_scores[chosen], test_scores)
-        rates[repeat] = [false_detection_rate(p, epsilon) for epsilon in epsilons]
-    return rates
-
-
 def box_plots(stored: Stored, replacement: bool) -> str:
     """One panel per k: a box per epsilon over the repeats, the exact band behind, the diagonal."""
     calibration = stored.calibration.scores(N)
@@ -54,7 +35,15 @@ def box_plots(stored: Stored, replacement: bool) -> str:
     panels = []
     for k in (k for k in KS if k <= calibration.size):
         generator = np.random.default_rng([SEED, k, int(replacement)])
-        rates = sampled_rates(calibration, test, k, EPSILONS, replacement=replacement, generator=generator)
+        rates = resampled_rates(
+            calibration,
+            test,
+            k=k,
+            epsilons=EPSILONS,
+            repeats=REPEATS,
+            replacement=replacement,
+            generator=generator,
+        )
         quantiles = np.quantile(rates, [0, 0.25, 0.5, 0.75, 1], axis=0).T  # (epsilons, 5)
         boxes = [
             Box(epsilon, (row[0], row[1], row[2], row[3], row[4]), ID)

@@ -1,12 +1,13 @@
 """Every experiment by its name, and RESULTS.md written from them."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from idecode_core.errors import SettingError
 from idecode_core.experiments.adversarial import adversarial
 from idecode_core.experiments.audio import audio
-from idecode_core.experiments.curves import auroc_vs_n, tnr_vs_n
+from idecode_core.experiments.curves import versus_n
 from idecode_core.experiments.false_detections import false_detections
 from idecode_core.experiments.familiarity import familiarity
 from idecode_core.experiments.leaderboard import leaderboard
@@ -19,8 +20,8 @@ from idecode_core.experiments.tables import fashion, svhn, table1, transform_set
 
 EXPERIMENTS: dict[str, Callable[[Path], Section]] = {
     "table1": table1,
-    "auroc-vs-n": auroc_vs_n,
-    "tnr-vs-n": tnr_vs_n,
+    "auroc-vs-n": partial(versus_n, which="auroc"),
+    "tnr-vs-n": partial(versus_n, which="tnr"),
     "fdr": false_detections,
     "transform-sets": transform_sets,
     "familiarity": familiarity,
@@ -64,6 +65,6 @@ def write_results(names: list[str], root: Path, results: Path) -> list[Section]:
     sections = []
     for name in chosen:
         section = EXPERIMENTS[name](root)
-        write_section(results, section)
+        write_section(results, section, tuple(EXPERIMENTS))
         sections.append(section)
     return sections

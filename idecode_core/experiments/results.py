@@ -1,28 +1,12 @@
 """RESULTS.md: each command writes its own section between markers and leaves the others as they are."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from idecode_core.files import write_text
 
-ORDER = (
-    "table1",
-    "auroc-vs-n",
-    "tnr-vs-n",
-    "fdr",
-    "transform-sets",
-    "familiarity",
-    "merged",
-    "sbp",
-    "rivals",
-    "leaderboard",
-    "one-class",
-    "svhn",
-    "fashion",
-    "audio",
-    "adversarial",
-)
 INTRODUCTION = """# Results
 
 Our numbers beside the paper's (Kaur et al., AAAI 2022). This file is written by `python -m idecode_core reproduce`;
@@ -60,13 +44,13 @@ class Section:
         return f"## {self.title}\n\n{command}\n{figures}\n{self.body.strip()}\n"
 
 
-def write_section(path: Path, section: Section) -> None:
-    """Replace the section's part of the file, or put it in its place; figures go to results/ beside the file."""
+def write_section(path: Path, section: Section, order: Sequence[str]) -> None:
+    """Replace the section's part of the file, or put it in its place in the order; figures go to results/ beside the file."""
     text = path.read_text(encoding="utf-8") if path.exists() else f"{INTRODUCTION}\n{COMPARABILITY}\n"
     parts = dict(re.findall(r"<!-- begin ([\w-]+) -->\n(.*?)<!-- end \1 -->\n?", text, flags=re.DOTALL))
     parts[section.name] = section.markdown()
     head = re.split(r"\n*<!-- begin ", text, maxsplit=1)[0].rstrip()
-    ordered = sorted(parts, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+    ordered = sorted(parts, key=lambda name: (order.index(name) if name in order else len(order), name))
     blocks = [f"<!-- begin {name} -->\n{parts[name]}<!-- end {name} -->\n" for name in ordered]
     for file, svg in section.figures.items():
         write_text(path.parent / "results" / file, svg)

@@ -17,12 +17,10 @@ def mondrian_p_values(
     calibration_groups: ArrayLike,
     test_scores: ArrayLike,
     test_groups: ArrayLike,
-    *,
-    generator: np.random.Generator | None = None,
 ) -> FloatArray:
     """Eq. 5 within each group: a test point is ranked among the calibration points of its own group only.
 
-    P(P < epsilon | group) <= epsilon for every group. Smoothed when a generator is given.
+    P(P < epsilon | group) <= epsilon for every group.
 
     >>> mondrian_p_values([1.0, 2.0, 30.0, 40.0], ["a", "a", "b", "b"], [3.0, 3.0], ["a", "b"])
     array([0.33333333, 1.        ])
@@ -39,10 +37,7 @@ def mondrian_p_values(
                 f"The group {group!s} has no calibration points, so nothing can be ranked in it. "
                 "Calibrate with points of this group or join it with another."
             )
-        if generator is None:
-            p[here] = conformal.p_values(members, test[here])
-        else:
-            p[here] = conformal.smoothed_p_values(members, test[here], generator=generator)
+        p[here] = conformal.p_values(members, test[here])
     return p
 
 

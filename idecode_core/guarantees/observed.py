@@ -30,11 +30,12 @@ def resampled_rates(
     k: int,
     epsilons: Sequence[float],
     repeats: int,
+    replacement: bool = True,
     generator: np.random.Generator,
 ) -> FloatArray:
     """The paper's Fig. 1: false detection rates of iD test points under `repeats` calibration sets of size k.
 
-    Each set is drawn with replacement from the available calibration scores. Shape (repeats, len(epsilons)).
+    Each set is drawn from the available calibration scores, in the paper with replacement. Shape (repeats, len(epsilons)).
     """
     pool = checked_scores(calibration_scores, "calibration_scores")
     test = np.sort(checked_scores(test_scores, "test_scores"))
@@ -43,7 +44,7 @@ def resampled_rates(
     ranks = [flagging_rank(k, epsilon) for epsilon in epsilons]
     rates = np.zeros((repeats, len(ranks)))
     for repeat in range(repeats):
-        drawn = np.sort(pool[generator.integers(pool.size, size=k)])[::-1]  # falling
+        drawn = np.sort(generator.choice(pool, size=k, replace=replacement))[::-1]  # falling
         for column, j in enumerate(ranks):
             if j > 0:  # flagged: strictly above the j-th largest calibration score
                 above = test.size - np.searchsorted(test, drawn[j - 1], side="right")

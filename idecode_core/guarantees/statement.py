@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from idecode_core.conformal import FalseDetectionLaw, exceeding_share, flagging_rank, k_needed
 from idecode_core.errors import NothingFlaggedWarning
-from idecode_core.guarantees import corrected_epsilon, k_needed_for_corrected_epsilon
+from idecode_core.guarantees.conditional import corrected_epsilon, k_needed_for_corrected_epsilon
 from idecode_core.guarantees.observed import PREDICTED, ObservedRate, predictive_bands
 
 ASSUMPTIONS = (

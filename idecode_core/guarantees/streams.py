@@ -101,6 +101,13 @@ def log_simple_jumper(
     return np.asarray(np.cumsum(np.log(growth)), dtype=np.float64)
 
 
+MARTINGALES: dict[str, LogMartingale] = {
+    "power": log_power,
+    "mixture": log_mixture,
+    "simple jumper": log_simple_jumper,
+}
+
+
 @dataclass(frozen=True, eq=False)
 class StreamAlarms:
     """The path that is watched, its threshold, and the (0-based) times at which it reached it."""

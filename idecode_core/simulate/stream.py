@@ -10,21 +10,13 @@ import numpy as np
 from idecode_core.conformal import FloatArray
 from idecode_core.errors import SettingError
 from idecode_core.guarantees.streams import (
-    LogMartingale,
+    MARTINGALES,
     StreamAlarms,
     cusum_alarms,
-    log_mixture,
     log_power,
-    log_simple_jumper,
     online_p_values,
     ville_alarms,
 )
-
-MARTINGALES: dict[str, LogMartingale] = {
-    "power": log_power,
-    "mixture": log_mixture,
-    "simple jumper": log_simple_jumper,
-}
 
 
 @dataclass(frozen=True, eq=False)
