@@ -38,24 +38,14 @@ class Attacked:
         return (self.before.argmax(1) == self.labels).numpy()
 
     @cached_property
-    def wrong_after(self) -> Flags:
-        return (self.after.argmax(1) != self.labels).numpy()
-
-    @cached_property
     def success(self) -> Flags:
         """A sample counts when the clean picture was right and the attacked one is wrong. A picture that is all black is
         foolbox's word for failure."""
         pixels = self.attacked.flatten(1)
         usable = (pixels.isfinite().all(1) & (pixels != 0).any(1) & self.after.isfinite().all(1)).numpy()
-        found: Flags = self.right_before & self.wrong_after & usable
+        wrong_after = (self.after.argmax(1) != self.labels).numpy()
+        found: Flags = self.right_before & wrong_after & usable
         return found
-
-    @property
-    def success_rate(self) -> float:
-        """Of the pictures that were right before; not a number where there are none."""
-        return (
-            float(self.success.sum() / self.right_before.sum()) if self.right_before.any() else float("nan")
-        )
 
     @cached_property
     def l2(self) -> Floats:

@@ -3,6 +3,7 @@
 `python -m idecode_core one-class` makes these files. No torch.
 """
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ PARTS = ("calibration", "known", "strange")
 GROUPS = "groups"
 """The classes of the strange points (N,)."""
 BETWEEN = "--"
+AGAIN = "Delete it and run `python -m idecode_core one-class` again."
 TITLES = {
     "oc_svm": "OC-SVM",
     "deep_svdd": "DeepSVDD",
@@ -39,6 +41,12 @@ def score_path(root: Path | str, detector: str, method: str) -> Path:
     return Path(root) / FOLDER / "scores" / f"{detector}{BETWEEN}{method}.npz"
 
 
+read_one_class = partial(
+    read_arrays, what="stored scores of one-class detection", error=CheckpointError, hint=AGAIN
+)
+"""Path and names -> the arrays of these names."""
+
+
 def one_class_rivals(root: Path | str, detector: str) -> list[str]:
     """`<detector>--<method>` of the rivals that were run on what this detector knows."""
     stems = [f"{detector}{BETWEEN}{method}" for method in TITLES]
@@ -49,17 +57,14 @@ def sets_of(root: Path | str, name: str) -> tuple[Calibration, ScoreSet, list[Sc
     """The calibration, the class's test points and those of each other class, as the detector's own sets are named."""
     detector, _, method = name.partition(BETWEEN)
     dataset, only = dataset_and_class(read_settings(Path(root) / detector).dataset)
-    again = "Delete it and run `python -m idecode_core one-class` again."
     if only is None or method not in TITLES:
         raise CheckpointError(
             f"{name} is no rival of a detector of one class: expected DETECTOR{BETWEEN}METHOD, the method one of {', '.join(TITLES)}."
         )
     path = score_path(root, detector, method)
-    arrays = read_arrays(
-        path, (*PARTS, GROUPS), what="stored scores of one-class detection", error=CheckpointError, hint=again
-    )
+    arrays = read_one_class(path, (*PARTS, GROUPS))
     if arrays[GROUPS].shape != arrays["strange"].shape[:1]:
-        raise CheckpointError(f"{path}: expected the class of every strange point. {again}")
+        raise CheckpointError(f"{path}: expected the class of every strange point. {AGAIN}")
 
     def one(number: int) -> ScoreSet:
         set_name = f"{dataset}-{class_names(dataset)[number]}"

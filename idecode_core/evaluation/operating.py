@@ -2,12 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from idecode_core.conformal.calibration import Aggregate, Calibration
 from idecode_core.conformal.judge import judge
-from idecode_core.evaluation.methods import runs
-from idecode_core.folder.scores import DRAWS_PER_RUN, ScoreSet
+from idecode_core.folder.scores import ScoreSet
 
 
 @dataclass(frozen=True)
@@ -43,17 +40,8 @@ def operating_point(
     aggregate: str | Aggregate = "sum",
 ) -> OperatingPoint:
     """One detector on one OOD set, conservative p-values."""
-    flagged = [
-        int(
-            np.count_nonzero(
-                judge(
-                    calibration,
-                    runs(score_set.score_vectors[:, :DRAWS_PER_RUN], n)[0],
-                    epsilon=epsilon,
-                    aggregate=aggregate,
-                ).is_ood
-            )
-        )
-        for score_set in (id_set, ood_set)
-    ]
-    return OperatingPoint(epsilon, flagged[0], len(id_set), flagged[1], len(ood_set))
+    known, strange = (
+        judge(calibration, one.score_vectors, n=n, epsilon=epsilon, aggregate=aggregate).is_ood
+        for one in (id_set, ood_set)
+    )
+    return OperatingPoint(epsilon, int(known.sum()), len(known), int(strange.sum()), len(strange))

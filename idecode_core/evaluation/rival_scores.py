@@ -30,7 +30,6 @@ from idecode_core.evaluation.sets import ID_POINTS, SetToScore, image_sets, pick
 from idecode_core.folder.detector import load_detector
 from idecode_core.folder.settings import FolderSettings, read_settings
 from idecode_core.folder.training_record import read_split, read_training, same_split
-from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import class_names, load_images
 from idecode_core.merged import MergedScorer
@@ -77,8 +76,7 @@ class Network:
     """A trained detector's network with the parts of its data, and the features of its proper training set."""
 
     settings: FolderSettings
-    model: Equivariant
-    preprocessing: Preprocessing
+    encoder: OnNetwork
     classes: tuple[str, ...]
     parts: Parts[Any]
     z: Tensor  # (N, d)
@@ -98,26 +96,20 @@ def open_network(folder: Path, data_root: Path | str | None = None) -> Network:
         raise CheckpointError(
             f"{folder} was trained on another version of {record.dataset}: use the data that it was trained on."
         )
-    network = Network(
+    encoder = Energy(model=scorer.model, preprocessing=scorer.preprocessing)  # takes pictures in as rivals do
+    return Network(
         read_settings(folder),
-        scorer.model,
-        scorer.preprocessing,
+        encoder,
         class_names(record.dataset),
         parts,
-        torch.empty(0),
+        encoder.encode(parts.training.samples),
         torch.from_numpy(parts.training.y),
     )
-    return Network(**{**vars(network), "z": encoder(network).encode(parts.training.samples)})
-
-
-def encoder(network: Network) -> OnNetwork:
-    """Something that takes pictures in as rivals do."""
-    return Energy(model=network.model, preprocessing=network.preprocessing)
 
 
 def fit(rival: Rival, network: Network) -> OnNetwork:
     """The rival, fitted on the proper training set; without labels, all points are of one class."""
-    model, classes = network.model, network.classes
+    model = network.encoder.model
     if rival.new_head:
         model = with_linear_head(model, network.z, network.y)
     y = network.y if rival.labels else torch.zeros_like(network.y)
@@ -125,8 +117,8 @@ def fit(rival: Rival, network: Network) -> OnNetwork:
         network.z,
         y,
         model=model,
-        preprocessing=network.preprocessing,
-        classes=classes if rival.labels else (),
+        preprocessing=network.encoder.preprocessing,
+        classes=network.classes if rival.labels else (),
     )
 
 
@@ -158,7 +150,7 @@ def score_rivals(
         sets = {one.name: one.points for one in image_sets(network.settings.dataset, data_root)}
         sets[CALIBRATION] = network.parts.calibration.samples
         say(f"{folder}: features of {', '.join(sets)}")
-        features = {name: encoder(network).encode(points) for name, points in sets.items()}
+        features = {name: network.encoder.encode(points) for name, points in sets.items()}
         for name in missing:
             rival = RIVALS[name]
             if rival.network != folder:

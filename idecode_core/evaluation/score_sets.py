@@ -7,7 +7,6 @@ alone, so a stopped run goes on where it was.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,17 +38,6 @@ OWN = "own"  # the base NCM of a scorer that has several models, or none
 Float32 = NDArray[np.float32]
 Report = Callable[[str, int, int], None]
 """Called with (set, points done, points)."""
-
-
-class Shelf(Protocol):
-    """Where the scores under one base NCM are stored, set by set."""
-
-    @property
-    def draws(self) -> int: ...
-
-    def has(self, one: SetToScore) -> bool: ...
-
-    def put(self, one: SetToScore, vectors: Float32) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -117,7 +105,7 @@ def score_test_sets(
     scorer, seed = detector.scorer, detector.calibration.seed
     draws = draws if detector.calibration.n_max > 1 else 1  # no random draws: others would be the same
     own = scorer.base_ncm if isinstance(scorer, NetworkScorer) else OWN
-    shelves: dict[str, Shelf] = {own: OwnScores(folder, identity, draws)}
+    shelves: dict[str, OwnScores | Ablation] = {own: OwnScores(folder, identity, draws)}
     if without_familiarity:
         shelves[plain_ncm(own, folder)] = OwnScores(folder / PLAIN, identity, draws)
     for name in ablations:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from idecode_core.errors import CheckpointError
 from idecode_core.files import write_npz
 from idecode_core.files.read import read_arrays
+from idecode_core.folder.manifest import check_made_with
 
 FOLDER = Path("adversarial") / "scores"
 CLEAN, CALIBRATION = "clean", "calibration"
@@ -128,10 +129,8 @@ def read_attack_scores(path: Path, scorer: str | None = None) -> AttackScores:
         for kind in ("set.", "inputs.")
     )
     found = AttackScores(str(arrays["scorer"]), sets, inputs)
-    if scorer is not None and found.scorer != scorer:
-        raise CheckpointError(
-            f"{path} was made with other weights or settings: expected scorer {scorer[:12]}, got {found.scorer[:12]}. {AGAIN}"
-        )
+    if scorer is not None:
+        check_made_with(path, found.scorer, scorer, AGAIN)
     if found.sets.keys() != found.inputs.keys() or any(
         len(found.inputs[name]) != len(a) for name, a in found.sets.items()
     ):

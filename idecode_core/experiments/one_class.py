@@ -15,13 +15,13 @@ from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError
 from idecode_core.evaluation.methods import Metric
 from idecode_core.evaluation.metrics import auroc
-from idecode_core.evaluation.one_class_rivals import FOLDER, PARTS, score_path
+from idecode_core.evaluation.one_class_rivals import FOLDER, PARTS, read_one_class, score_path
 from idecode_core.evaluation.one_class_rivals import TITLES as RIVALS
 from idecode_core.evaluation.paper_one_class import reported_one_class
 from idecode_core.evaluation.rates import RateInBand, rate_in_band
 from idecode_core.experiments.results import Section
-from idecode_core.files.read import read_arrays
-from idecode_core.report.tables import percent, table
+from idecode_core.experiments.tables import in_percent
+from idecode_core.report.tables import table
 from idecode_core.training.recipes import CIFAR10_KINDS, CIFAR100_KINDS
 
 CIFAR10 = tuple(f"cifar10-{kind}" for kind in CIFAR10_KINDS)
@@ -39,13 +39,7 @@ def read_parts(root: Path, name: str, method: str, suffix: str = "") -> Scores |
     if not path.exists():
         return None
     names = {part: f"{part}{suffix}" for part in PARTS}
-    arrays = read_arrays(
-        path,
-        tuple(names.values()),
-        what="stored scores of one-class detection",
-        error=CheckpointError,
-        hint="Delete it and run `python -m idecode_core one-class` again.",
-    )
+    arrays = read_one_class(path, tuple(names.values()))
     return {part: arrays[stored].astype(np.float64) for part, stored in names.items()}
 
 
@@ -107,11 +101,6 @@ def find(root: Path, names: Mapping[int, str]) -> list[Found]:
         if one is not None and each is not None:
             found.append(Found(number, name, one, each))
     return found
-
-
-def in_percent(metric: Metric) -> str:
-    """With its spread where there are several runs."""
-    return percent(metric) if len(metric.values) > 1 else f"{100 * metric.mean:.1f}"
 
 
 def idecode_table(found: list[Found]) -> str:

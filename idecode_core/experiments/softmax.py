@@ -6,8 +6,7 @@ from idecode_core.evaluation.methods import compare, evaluate
 from idecode_core.evaluation.paper import COMPARABLE, SBP
 from idecode_core.experiments.results import Section
 from idecode_core.experiments.tables import seeds
-from idecode_core.folder.scores import ScoreSet
-from idecode_core.folder.stored import Stored, open_all, open_stored
+from idecode_core.folder.stored import open_all, open_stored
 from idecode_core.report.tables import beside_the_paper, fpr, interval, percent, table
 
 CLASSIFIER = "cifar10-invariance"
@@ -25,7 +24,7 @@ def sbp(root: Path | str = "checkpoints") -> Section:
         found_sbp = compare([known], [strange])
         baseline = found_sbp.tnr.mean, found_sbp.auroc.mean
         theirs = SBP.get(COMPARABLE.get(ood_set.name.removesuffix("-test"), ""))
-        same = [_set_named(stored, ood_set.name) for stored in found]
+        same = [{one.name: one for one in stored.ood_sets}.get(ood_set.name) for stored in found]
         ours = [
             evaluate(stored.calibration, stored.id_set, other, n) if other else None
             for stored, other in zip(found, same, strict=True)
@@ -55,7 +54,3 @@ def sbp(root: Path | str = "checkpoints") -> Section:
         f"{verdict} {beside_the_paper(pairs, 'SBP, AUROC')}"
     )
     return Section("sbp", "The softmax baseline (SBP) on our classifier", body)
-
-
-def _set_named(stored: Stored, name: str) -> ScoreSet | None:
-    return next((ood_set for ood_set in stored.ood_sets if ood_set.name == name), None)

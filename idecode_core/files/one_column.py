@@ -20,7 +20,10 @@ def read_scores(file: File, column: str = "") -> NDArray[np.float64]:
         vectors = read_score_vectors(file)
         names = [str(i + 1) for i in range(vectors.shape[1])]
         return vectors[:, _place(file.name, names, column)]
-    lines, separator = _lines(file)
+    lines = filled_lines(file)
+    if not lines:
+        raise InputError(f"{file.name}: is empty; expected one row per point. Export it again.")
+    separator = next((mark for mark in (";", "\t") if mark in lines[0]), ",")
     cells = next(csv.reader(lines[:1], delimiter=separator))
     has_titles = not all(is_number(cell) for cell in cells if cell.strip()) or not any(map(str.strip, cells))
     names = [cell.strip() for cell in cells] if has_titles else [str(i + 1) for i in range(len(cells))]
@@ -45,13 +48,6 @@ def read_scores(file: File, column: str = "") -> NDArray[np.float64]:
             f"{file.name}: {bad} of {scores.size} scores are NaN or infinite. Remove or mend them."
         )
     return np.asarray(scores, dtype=np.float64)
-
-
-def _lines(file: File) -> tuple[list[str], str]:
-    lines = filled_lines(file)
-    if not lines:
-        raise InputError(f"{file.name}: is empty; expected one row per point. Export it again.")
-    return lines, next((mark for mark in (";", "\t") if mark in lines[0]), ",")
 
 
 def _place(name: str, names: Sequence[str], column: str) -> int:

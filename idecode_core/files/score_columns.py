@@ -3,6 +3,7 @@
 import csv
 
 from idecode_core.files.archives import File
+from idecode_core.files.score_files import is_number
 
 
 def column_titles(file: File) -> tuple[str, ...]:
@@ -18,10 +19,6 @@ def column_titles(file: File) -> tuple[str, ...]:
     lines = file.data[:100_000].decode("utf-8-sig", errors="replace").splitlines()
     first = next((line for line in lines if line.strip()), "")
     titles = next(csv.reader([first], delimiter=";" if ";" in first else ","), [])
-    try:
-        float(titles[0])
-    except ValueError:
-        return tuple(title.strip() for title in titles)
-    except IndexError:
+    if not titles or is_number(titles[0]):
         return ()
-    return ()
+    return tuple(title.strip() for title in titles)

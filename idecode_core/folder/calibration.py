@@ -8,7 +8,7 @@ from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError, IdecodeError
 from idecode_core.files import write_npz
 from idecode_core.files.read import read_arrays
-from idecode_core.folder.manifest import check_file
+from idecode_core.folder.manifest import check_file, check_made_with
 from idecode_core.folder.settings import FolderSettings
 
 NAME = "calibration.npz"
@@ -33,12 +33,8 @@ def read_calibration(settings: FolderSettings) -> Calibration:
         error=CheckpointError,
         hint="Calibrate again.",
     )
-    made_with = str(arrays["scorer"])
-    if made_with != settings.scorer_sha256:
-        raise CheckpointError(
-            f"{path} was made with other weights or settings: expected scorer {settings.scorer_sha256[:12]}, got "
-            f"{made_with[:12]}. Its p-values would mean nothing; calibrate again."
-        )
+    again = "Its p-values would mean nothing; calibrate again."
+    check_made_with(path, str(arrays["scorer"]), settings.scorer_sha256, again)
     check_file(settings, NAME)
     try:
         calibration = Calibration(arrays["score_vectors"], int(arrays["seed"]))

@@ -54,6 +54,15 @@ def check_file(settings: FolderSettings, name: str) -> None:
         )
 
 
+def check_made_with(path: Path, made_with: str, scorer_sha256: str, again: str) -> None:
+    """CheckpointError unless a file carries the hash of this scorer."""
+    if made_with != scorer_sha256:
+        raise CheckpointError(
+            f"{path} was made with other weights or settings: expected scorer {scorer_sha256[:12]}, got {made_with[:12]}. "
+            f"{again}"
+        )
+
+
 def check_parts(settings: FolderSettings) -> None:
     """`check_file` for calibration, split and training record; stored scores are checked when they are read."""
     for name in PARTS:

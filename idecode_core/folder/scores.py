@@ -16,7 +16,7 @@ from idecode_core.errors import CheckpointError, DataError
 from idecode_core.files import write_npz
 from idecode_core.files.names import printable
 from idecode_core.files.read import read_arrays
-from idecode_core.folder.manifest import add_files
+from idecode_core.folder.manifest import add_files, check_made_with
 
 DRAWS_PER_RUN = 20
 RUNS = 5
@@ -58,11 +58,8 @@ def read_tied(path: Path, names: Sequence[str], scorer_sha256: str | None) -> di
         path, (*names, "scorer"), what="stored scores", error=CheckpointError, hint=SCORE_AGAIN
     )
     made_with = str(arrays.pop("scorer"))
-    if scorer_sha256 is not None and made_with != scorer_sha256:
-        raise CheckpointError(
-            f"{path} was made with other weights or settings: expected scorer {scorer_sha256[:12]}, got "
-            f"{made_with[:12]}. {SCORE_AGAIN}"
-        )
+    if scorer_sha256 is not None:
+        check_made_with(path, made_with, scorer_sha256, SCORE_AGAIN)
     return arrays
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -45,12 +45,8 @@ class Preprocessing:
         """uint8 (h, w, 3) -> uint8 (size, size, 3); unrounded floats in [0, 1] stay unrounded floats."""
         if pixels.dtype != np.uint8:
             return self._unrounded(pixels.astype(np.float32, copy=False))
-        h, w = pixels.shape[:2]
-        if (h, w) != (self.size, self.size):
-            side = min(h, w)
-            top, left = (h - side) // 2, (w - side) // 2
-            square = Image.fromarray(np.ascontiguousarray(pixels[top : top + side, left : left + side]))
-            pixels = np.asarray(square.resize((self.size, self.size), Image.Resampling.BICUBIC))
+        if pixels.shape[:2] != (self.size, self.size):
+            pixels = self._resized(middle_square(pixels))
         if self.grey:
             grey = np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).convert("L"))
             pixels = np.repeat(grey[..., None], 3, axis=2)
@@ -58,27 +54,29 @@ class Preprocessing:
 
     def _unrounded(self, floats: Floats) -> Floats:
         """The same steps, channel by channel in floating point: (h, w, 3) -> (size, size, 3)."""
-        h, w = floats.shape[:2]
-        if (h, w) != (self.size, self.size):
-            side = min(h, w)
-            top, left = (h - side) // 2, (w - side) // 2
-            square = floats[top : top + side, left : left + side]
-            channels = [
-                Image.fromarray(np.ascontiguousarray(square[..., c])).resize(
-                    (self.size, self.size), Image.Resampling.BICUBIC
-                )
-                for c in range(3)
-            ]
-            floats = np.stack([np.asarray(channel) for channel in channels], axis=2).clip(0, 1)
+        if floats.shape[:2] != (self.size, self.size):
+            square = middle_square(floats)
+            floats = np.stack([self._resized(square[..., c]) for c in range(3)], axis=2).clip(0, 1)
         if self.grey:
             floats = np.repeat((floats @ GREY)[..., None], 3, axis=2)
         return floats
+
+    def _resized(self, picture: NDArray[Any]) -> NDArray[Any]:
+        image = Image.fromarray(np.ascontiguousarray(picture))
+        return np.asarray(image.resize((self.size, self.size), Image.Resampling.BICUBIC))
 
     def resize(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """A whole stack (batch, h, w, 3) -> (batch, size, size, 3)."""
         if images.shape[1:3] == (self.size, self.size) and not self.grey:
             return images
         return np.stack([self(image) for image in images])
+
+
+def middle_square(picture: NDArray[Any]) -> NDArray[Any]:
+    h, w = picture.shape[:2]
+    side = min(h, w)
+    top, left = (h - side) // 2, (w - side) // 2
+    return picture[top : top + side, left : left + side]
 
 
 def eight_bits(x: Tensor) -> NDArray[np.uint8]:

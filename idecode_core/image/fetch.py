@@ -5,6 +5,7 @@ Downloads are kept in `<root>/raw`, so that a second try need not start over.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -36,28 +37,22 @@ class Source:
     """Photographs of various sizes, to be cut to a square of 64 px."""
 
 
-def _cifar10(raw: Path, split: str) -> Any:
-    from torchvision.datasets import CIFAR10
+def _torchvisions(name: str, options: Callable[[str], dict[str, Any]]) -> Callable[[Path, str], Any]:
+    """`open` of a Source: torchvision's dataset of this name, with the options that choose a split."""
 
-    return CIFAR10(raw, train=split == "train", download=True)
+    def open_split(raw: Path, split: str) -> Any:
+        dataset = getattr(import_module("torchvision.datasets"), name)
+        return dataset(str(raw), download=True, **options(split))
 
-
-def _cifar100(raw: Path, split: str) -> Any:
-    from torchvision.datasets import CIFAR100
-
-    return CIFAR100(raw, train=split == "train", download=True)
+    return open_split
 
 
-def _svhn(raw: Path, split: str) -> Any:
-    from torchvision.datasets import SVHN
-
-    return SVHN(str(raw), split=split, download=True)
+def _by_flag(split: str) -> dict[str, Any]:
+    return {"train": split == "train"}
 
 
-def _fashion(raw: Path, split: str) -> Any:
-    from torchvision.datasets import FashionMNIST
-
-    return FashionMNIST(raw, train=split == "train", download=True)
+def _by_name(split: str) -> dict[str, Any]:
+    return {"split": split}
 
 
 def _places365(raw: Path, split: str) -> Any:
@@ -66,12 +61,6 @@ def _places365(raw: Path, split: str) -> Any:
     folder = raw / "places365"
     folder.mkdir(parents=True, exist_ok=True)
     return Places365(folder, split="val", small=True, download=True)
-
-
-def _dtd(raw: Path, split: str) -> Any:
-    from torchvision.datasets import DTD
-
-    return DTD(raw, split=split, download=True)
 
 
 def _lsun(raw: Path, split: str) -> Any:
@@ -96,13 +85,13 @@ def _lsun(raw: Path, split: str) -> Any:
 SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
-        Source("cifar10", ("train", "test"), _cifar10),
-        Source("cifar100", ("train", "test"), _cifar100),
-        Source("svhn", ("train", "test"), _svhn),
-        Source("fashion", ("train", "test"), _fashion),
+        Source("cifar10", ("train", "test"), _torchvisions("CIFAR10", _by_flag)),
+        Source("cifar100", ("train", "test"), _torchvisions("CIFAR100", _by_flag)),
+        Source("svhn", ("train", "test"), _torchvisions("SVHN", _by_name)),
+        Source("fashion", ("train", "test"), _torchvisions("FashionMNIST", _by_flag)),
         Source("lsun", ("test",), _lsun, large=True),
         Source("places365", ("test",), _places365, large=True),
-        Source("dtd", ("test",), _dtd, large=True),
+        Source("dtd", ("test",), _torchvisions("DTD", _by_name), large=True),
     )
 }
 

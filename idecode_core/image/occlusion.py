@@ -63,22 +63,21 @@ def occlusion_maps(
     score: Callable[[Sequence[Window]], Floats],
     *,
     steps: Sequence[int] = STEPS,
-    share: int = SHARE,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[OcclusionMap]:
     """One map per step, the coarse one first. `score` gives F(V) of the picture with each window hidden; a window without
     side hides nothing. No window is scored twice."""
-    total = len({window for step in steps for window in windows(step, share)})
+    total = len({window for step in steps for window in windows(step)})
     whole = float(score([Window(0.0, 0.0, 0.0)])[0])
     known: dict[Window, float] = {}
     for step in steps:
-        new = [window for window in windows(step, share) if window not in known]
+        new = [window for window in windows(step) if window not in known]
         for first in range(0, len(new), COPIES):
             part = new[first : first + COPIES]
             known.update(zip(part, (whole - score(part)).tolist(), strict=True))
             if progress is not None:
                 progress(len(known) / total)
-        yield OcclusionMap(averaged(known, share * step), whole, len(known))
+        yield OcclusionMap(averaged(known, SHARE * step), whole, len(known))
 
 
 def averaged(drops: dict[Window, float], cells: int) -> Floats:
