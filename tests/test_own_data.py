@@ -16,7 +16,7 @@ from small import random_images
 from test_cli import run  # noqa: F401  a fixture
 
 from idecode_core.baselines.features import Features, Frozen
-from idecode_core.cli import own_data
+from idecode_core.cli import own_data, own_files
 from idecode_core.errors import InputError
 from idecode_core.evaluation.own_data import about_classes, own_result
 from idecode_core.folder.detector import load_detector
@@ -50,7 +50,7 @@ def small_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(fitting, "pretrained", network)
     monkeypatch.setattr(planning, "SMALL", 32)
-    monkeypatch.setattr(own_data, "MOST_OUTSIDE", 12)
+    monkeypatch.setattr(own_files, "MOST_OUTSIDE", 12)
 
 
 @pytest.fixture
@@ -267,7 +267,7 @@ def test_parts_do_not_overlap_and_follow_the_seed(own: Path) -> None:
 
 def test_of_several_processes_only_the_first_shows_how_far_reading_is(own: Path, capsys) -> None:  # type: ignore[no-untyped-def]
     for shown in (True, False):
-        assert len(own_data.look(own, "image", None, shown=shown).files) == 60
+        assert len(own_files.look(own, "image", None, shown=shown).files) == 60
         assert ("reading" in capsys.readouterr().err) == shown
 
 
