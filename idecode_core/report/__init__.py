@@ -9,13 +9,11 @@ from idecode_core.report.inspection import (
     inspection_notebook,
     inspection_report,
 )
-from idecode_core.report.notebook import Code, Text, to_notebook
 from idecode_core.report.sources import calibration_hash
 from idecode_core.report.steps import Expression, Seed, Step, steps_notebook
 from idecode_core.report.text import to_csv, to_json
 
 __all__ = [
-    "Code",
     "Export",
     "Expression",
     "Figure",
@@ -25,7 +23,6 @@ __all__ = [
     "Report",
     "Seed",
     "Step",
-    "Text",
     "calibration_hash",
     "inspect_batch",
     "inspection_notebook",
@@ -34,5 +31,4 @@ __all__ = [
     "to_csv",
     "to_html",
     "to_json",
-    "to_notebook",
 ]

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from idecode_core.report.attack_words import CHOSEN, explanation, headline, outcome_of
 from idecode_core.report.content import Figure, Picture, Report, Row, Value
+from idecode_core.report.judged import Judged, verdict_row
 from idecode_core.report.notebook import Cell, Code, Text, opening, to_notebook
-from idecode_core.report.sources import arrays_cell, detector_cell
+from idecode_core.report.sources import arrays_cell
 from idecode_core.report.steps import same_verdicts
 
 if TYPE_CHECKING:
@@ -31,23 +32,15 @@ class Attempt:
 
 
 @dataclass(frozen=True, eq=False)
-class AttackShown:
+class AttackShown(Judged):
     """The page as it is on the screen, with everything that is needed to compute it again."""
 
     picture: str
-    detector: str
-    """The name of its folder below the checkpoint root, as the victim's."""
-    scorer_sha256: str
-    calibration_sha256: str
     victim: str
+    """As the detector, by the name of its folder."""
     victim_sha256: str
     title: str
     """The attack's."""
-    n: int
-    epsilon: float
-    aggregate: str
-    smoothed: bool
-    seed: int
     clean: Attempt
     """Strength 0: nothing was changed."""
     chosen: Attempt
@@ -71,15 +64,7 @@ def attack_report(shown: AttackShown, figures: tuple[Figure, ...] = ()) -> Repor
         "victim_sha256": shown.victim_sha256,
         "attack": shown.chosen.attacked.name,
         "strength": shown.chosen.attacked.strength,
-        "detector": shown.detector,
-        "scorer_sha256": shown.scorer_sha256,
-        "calibration_sha256": shown.calibration_sha256,
-        "k": shown.clean.verdict.k,
-        "n": shown.n,
-        "epsilon": shown.epsilon,
-        "aggregate": shown.aggregate,
-        "p_value_kind": "smoothed" if shown.smoothed else "conservative",
-        "seed": shown.seed,
+        **shown.settings(shown.clean.verdict.k),
     }
     return Report(
         title=f"{shown.picture}: {shown.title} on {shown.victim}, judged by {shown.detector}",
@@ -99,8 +84,10 @@ def attack_report(shown: AttackShown, figures: tuple[Figure, ...] = ()) -> Repor
 
 def _row(one: Attempt) -> Row:
     outcome = outcome_of(one.attacked, one.verdict, one.verdict)
-    row: dict[str, Value | Picture] = {
-        "attack": one.attacked.name if one.attacked.strength > 0 else "none",
+    attack = one.attacked.name if one.attacked.strength > 0 else "none"
+    return {
+        "picture": Picture(one.thumbnail, attack),
+        "attack": attack,
         "strength": one.attacked.strength,
         "shows": outcome.truth,
         "victim_says": outcome.after.label,
@@ -108,15 +95,8 @@ def _row(one: Attempt) -> Row:
         "fooled": outcome.is_fooled,
         "l2": float(one.attacked.l2[0]),
         "linf": float(one.attacked.linf[0]),
-        "verdict": one.verdict.answer,
-        "p_value": one.verdict.p_value,
-        "rank": one.verdict.rank,
-        "k": one.verdict.k,
-        "score": one.verdict.score,
-        "score_vector": tuple(one.score_vector.tolist()),
-        "content_hash": one.content_hash,
+        **verdict_row(one.verdict, tuple(one.score_vector.tolist()), one.content_hash),
     }
-    return {"picture": Picture(one.thumbnail, str(row["attack"])), **row}
 
 
 def attack_notebook(shown: AttackShown) -> str:
@@ -130,7 +110,7 @@ def attack_notebook(shown: AttackShown) -> str:
         Text(
             "## Detector and victim\n\nThe hashes make sure that they are those of the page, weights and calibration."
         ),
-        Code(detector_cell(shown.detector, shown.scorer_sha256, shown.calibration_sha256)),
+        shown.detector_cell(),
         Code(
             f"""\
 from idecode_core.attacks import Victim, attack, attack_detector
@@ -165,7 +145,18 @@ victim = Victim.from_detector(victims_home)"""
         ]
     cells += [
         Text("## Algorithm 1, on the pictures of the page"),
-        Code(_judge_cell(shown)),
+        shown.judge_cell(
+            "Unrounded(together.transpose(0, 2, 3, 1))",
+            """\
+for verdict in judgement:
+    print(f"p = {verdict.p_value:.3g}, {verdict.answer}")""",
+            smoothed_by="smoothing_generator(content_hash(picture), seed) for picture in pictures",
+            imports=("\nfrom idecode_core.draws import content_hash" if shown.smoothed else "")
+            + "\nfrom idecode_core.image.unrounded import Unrounded",
+            first="""
+together = np.concatenate([arrays["clean"], *arrays["attacked"]])  # (1 + attacks, 3, h, w)
+pictures = list(Unrounded(together.transpose(0, 2, 3, 1)).pictures())""",
+        ),
         *same_verdicts([one.verdict for one in (shown.clean, *shown.attempts)], _same_answers(shown)),
     ]
     return to_notebook(cells)
@@ -189,32 +180,6 @@ shown_fooled = {[bool(one.attacked.success[0]) for one in shown.attempts]!r}
 shown_l2 = {[float(one.attacked.l2[0]) for one in shown.attempts]!r}
 assert [bool(found.success[0]) for found in again] == shown_fooled
 np.testing.assert_allclose([found.l2[0] for found in again], shown_l2, rtol=0.05, atol=1e-3)"""
-
-
-def _judge_cell(shown: AttackShown) -> str:
-    smoothing = (
-        "\n    smoothed_by=[smoothing_generator(content_hash(picture), seed) for picture in pictures],"
-        if shown.smoothed
-        else ""
-    )
-    names = "judge, smoothing_generator" if shown.smoothed else "judge"
-    hashes = "from idecode_core.draws import content_hash\n" if shown.smoothed else ""
-    return f"""\
-from idecode_core.conformal.judge import {names}
-{hashes}from idecode_core.image.unrounded import Unrounded
-
-n, epsilon, aggregate, seed = {shown.n}, {shown.epsilon!r}, {shown.aggregate!r}, {shown.seed}
-together = np.concatenate([arrays["clean"], *arrays["attacked"]])  # (1 + attacks, 3, h, w)
-pictures = list(Unrounded(together.transpose(0, 2, 3, 1)).pictures())
-score_vectors = detector.score_vectors(Unrounded(together.transpose(0, 2, 3, 1)), n=n, seed=seed)
-judgement = judge(
-    detector.calibration,
-    score_vectors,
-    epsilon=epsilon,
-    aggregate=aggregate,{smoothing}
-)
-for verdict in judgement:
-    print(f"p = {{verdict.p_value:.3g}}, {{verdict.answer}}")"""
 
 
 def _same_answers(shown: AttackShown) -> str:

@@ -13,6 +13,7 @@ from idecode_core.report.steps import as_on_the_page
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
+    from idecode_core.evaluation.methods import Evaluation
     from idecode_core.evaluation.paper import Reported
     from idecode_core.evaluation.side_by_side import Row
     from idecode_core.folder.scores import ScoreSet
@@ -64,16 +65,24 @@ def _row(row: "Row") -> dict[str, Value]:
         "ood_set": row.label,
         "method": row.method,
         "n": row.n,
-        "auroc": row.auroc.mean,
-        "auroc_spread": row.auroc.spread,
-        "auroc_low_95": row.interval[0],
-        "auroc_high_95": row.interval[1],
-        "tnr_at_90_tpr": row.tnr.mean,
-        "tnr_spread": row.tnr.spread,
-        "fpr_at_95_tpr": row.fpr.mean,
-        "fpr_spread": row.fpr.spread,
+        **rates(row),
         "paper_auroc": _share(row.paper_auroc),
         "paper_tnr_at_90_tpr": _share(row.paper_tnr),
+    }
+
+
+def rates(found: "Evaluation") -> dict[str, Value]:
+    """From 0 to 1: means over the runs, spreads from run to run, and the 95 % interval of the AUROC."""
+    low, high = found.interval
+    return {
+        "auroc": found.auroc.mean,
+        "auroc_spread": found.auroc.spread,
+        "auroc_low_95": low,
+        "auroc_high_95": high,
+        "tnr_at_90_tpr": found.tnr.mean,
+        "tnr_spread": found.tnr.spread,
+        "fpr_at_95_tpr": found.fpr.mean,
+        "fpr_spread": found.fpr.spread,
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idecode_core.report.content import Figure, Report, Value
+from idecode_core.report.evaluations import rates
 from idecode_core.report.notebook import Code, opening, to_notebook
 from idecode_core.report.steps import as_on_the_page
 
@@ -33,11 +34,7 @@ def _row(row: "DetectorOnSet") -> dict[str, Value]:
         "id_set": row.id_label,
         "ood_set": row.ood_label,
         "n": row.n,
-        "auroc": row.auroc.mean,
-        "auroc_low_95": row.interval[0],
-        "auroc_high_95": row.interval[1],
-        "tnr_at_90_tpr": row.tnr.mean,
-        "fpr_at_95_tpr": row.fpr.mean,
+        **{name: rate for name, rate in rates(row).items() if not name.endswith("_spread")},
         "caught_at_epsilon": row.point.ood_share,
         "false_alarms_at_epsilon": row.point.id_share,
     }

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idecode_core.files.names import NOUNS
-from idecode_core.report.content import Figure, Picture, Report, Row, Value
+from idecode_core.report.content import Figure, Picture, Report, Row
+from idecode_core.report.judged import Judged, verdict_row
 from idecode_core.report.notebook import Cell, Code, Text, opening, to_notebook
-from idecode_core.report.sources import calibration_hash, detector_cell, packed
+from idecode_core.report.sources import calibration_hash, packed
 from idecode_core.report.steps import same_verdicts
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 HASHED = {"image": "sample", "audio": "sample.samples, sample.sample_rate"}
 """Modality -> what of a decoded sample its content hash is taken of."""
 
+TOGETHER = "false_discovery_control=True,  # Benjamini-Hochberg over the batch, in place of p < epsilon"
 EMBED_LIMIT = 32 * 2**20
 """Bytes of samples that go into the notebook; a batch beyond that is read from files beside it."""
 
@@ -53,21 +55,12 @@ class InspectedSample:
     """A small PNG for the HTML report; of a sound, its spectrogram."""
 
 
-@dataclass(frozen=True)
-class Inspection:
+@dataclass(frozen=True, eq=False)
+class Inspection(Judged):
     """A batch as it is on the screen, with everything that is needed to compute it again."""
 
-    detector: str
-    """The name of its folder below the checkpoint root."""
     modality: str
-    scorer_sha256: str
-    calibration_sha256: str
     k: int
-    n: int
-    epsilon: float
-    aggregate: str
-    smoothed: bool
-    seed: int
     false_discovery_control: bool
     """False: OOD means p < epsilon. True: Benjamini-Hochberg over the batch at q = epsilon."""
     samples: tuple[InspectedSample, ...]
@@ -121,18 +114,6 @@ def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = (), 
         if inspection.false_discovery_control
         else f"p < epsilon = {inspection.epsilon:g}"
     )
-    settings: dict[str, Value] = {
-        "detector": inspection.detector,
-        "scorer_sha256": inspection.scorer_sha256,
-        "calibration_sha256": inspection.calibration_sha256,
-        "k": inspection.k,
-        "n": inspection.n,
-        "epsilon": inspection.epsilon,
-        "aggregate": inspection.aggregate,
-        "p_value_kind": "smoothed" if inspection.smoothed else "conservative",
-        "rule": rule,
-        "seed": inspection.seed,
-    }
     flagged = sum(sample.verdict.is_ood for sample in inspection.samples)
     title = f"{flagged} of {len(inspection.samples)} flagged by {inspection.detector}"
     lead: list[str] = []
@@ -152,8 +133,8 @@ def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = (), 
             *([power] if power else []),
             "A flag does not say why a sample is strange, and no flag does not prove that a sample belongs.",
         ),
-        settings=settings,
-        rows=tuple(_row(sample, inspection) for sample in inspection.samples),
+        settings=inspection.settings(inspection.k, rule=rule),
+        rows=tuple(_row(sample) for sample in inspection.samples),
         figures=figures,
     )
 
@@ -170,18 +151,10 @@ def _guarantee(inspection: Inspection) -> str:
     )
 
 
-def _row(sample: InspectedSample, inspection: Inspection) -> Row:
-    row: dict[str, Value | Picture] = {
-        "name": sample.name,
-        "verdict": sample.verdict.answer,
-        "p_value": sample.verdict.p_value,
-        "rank": sample.verdict.rank,
-        "k": inspection.k,
-        "score": sample.verdict.score,
-        "score_vector": sample.score_vector,
-        "content_hash": sample.content_hash,
-    }
-    return {"picture": Picture(sample.thumbnail, sample.name), **row} if sample.thumbnail else row
+def _row(sample: InspectedSample) -> Row:
+    picture = {"picture": Picture(sample.thumbnail, sample.name)} if sample.thumbnail else {}
+    judged = verdict_row(sample.verdict, sample.score_vector, sample.content_hash)
+    return {**picture, "name": sample.name, **judged}
 
 
 def inspection_notebook(inspection: Inspection) -> str:
@@ -196,14 +169,21 @@ def inspection_notebook(inspection: Inspection) -> str:
         Text(
             "## The detector\n\nThe hashes make sure that it is the one of the page, weights and calibration."
         ),
-        Code(detector_cell(inspection.detector, inspection.scorer_sha256, inspection.calibration_sha256)),
+        inspection.detector_cell(),
         Text(
             "## The samples\n\nFiles as they came, or lossless copies. The hash is of the decoded content; with the "
             "seed it determines the transforms that are drawn."
         ),
         Code(_samples_cell(inspection)),
         Text("## Algorithm 1"),
-        Code(_judge_cell(inspection)),
+        inspection.judge_cell(
+            "samples",
+            """\
+for (name, *_), verdict in zip(files, judgement, strict=True):
+    print(f"{name}: p = {verdict.p_value:.3g}, {verdict.answer}")""",
+            smoothed_by="smoothing_generator(content, seed) for _, content, _ in files",
+            more=(TOGETHER,) * inspection.false_discovery_control,
+        ),
         *same_verdicts([sample.verdict for sample in inspection.samples], "import numpy as np\n"),
     ]
     return to_notebook(cells)
@@ -230,28 +210,3 @@ files = [  # name, hash of the content, base64{note}
 {"".join(entries)}]
 samples = list(detector.scorer.decode([{data} for name, _, text in files]))
 assert [content_hash({HASHED[inspection.modality]}) for sample in samples] == [expected for _, expected, _ in files]"""
-
-
-def _judge_cell(inspection: Inspection) -> str:
-    """V by the detector, then `judge` with the options of the page."""
-    options = []
-    if inspection.smoothed:
-        options.append("smoothed_by=[smoothing_generator(content, seed) for _, content, _ in files],")
-    if inspection.false_discovery_control:
-        options.append(
-            "false_discovery_control=True,  # Benjamini-Hochberg over the batch, in place of p < epsilon"
-        )
-    names = "judge, smoothing_generator" if inspection.smoothed else "judge"
-    return f"""\
-from idecode_core.conformal.judge import {names}
-
-n, epsilon, aggregate, seed = {inspection.n}, {inspection.epsilon!r}, {inspection.aggregate!r}, {inspection.seed}
-score_vectors = detector.score_vectors(samples, n=n, seed=seed)
-judgement = judge(
-    detector.calibration,
-    score_vectors,
-    epsilon=epsilon,
-    aggregate=aggregate,{"".join(f"{chr(10)}    {option}" for option in options)}
-)
-for (name, *_), verdict in zip(files, judgement, strict=True):
-    print(f"{{name}}: p = {{verdict.p_value:.3g}}, {{verdict.answer}}")"""

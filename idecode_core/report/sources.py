@@ -23,19 +23,6 @@ def calibration_hash(calibration: "Calibration") -> str:
     return hashlib.sha256(calibration.score_vectors.tobytes()).hexdigest()
 
 
-def detector_cell(name: str, scorer_sha256: str, calibration_sha256: str) -> str:
-    """Code that loads a detector by name and refuses another one."""
-    return f"""\
-from idecode_core import load_detector
-from idecode_core.folder.detector import scorer_hash
-from idecode_core.report import calibration_hash
-
-detector = load_detector({name!r})
-assert scorer_hash(detector.scorer) == {scorer_sha256!r}, "other weights or settings"
-assert calibration_hash(detector.calibration) == {calibration_sha256!r}, "another calibration"
-print(detector.name, "·", detector.summary, "· k =", detector.calibration.k)"""
-
-
 def stored_cell(folder: str, calibration: "Calibration") -> str:
     """Code that reads a detector's stored scores, and its calibration in their precision; no network is loaded."""
     return f"""\
