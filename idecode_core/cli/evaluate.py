@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -83,8 +83,8 @@ def evaluate(
         loaded = inputs.open_detector(detector, device)
         n = chosen_n(n, loaded.calibration.n_max, loaded.name)
         sources = [id_source, *(ood_source or [])]
-        name = loaded.name
-        rows = own_rows(loaded, sources, n, epsilon, delta, seed, aggregate, data_root)
+        settings = {"n": n, "epsilon": epsilon, "delta": delta, "seed": seed, "aggregate": aggregate}
+        name, rows = loaded.name, own_rows(loaded, sources, settings, data_root)
     if as_json:
         for row in rows:
             print(json.dumps({**asdict(row), "detector": name, "n": n, "epsilon": epsilon, "delta": delta}))
@@ -95,50 +95,31 @@ def evaluate(
 def make_row(names: tuple[str, str], known: Sequence["Judgement"], strange: Sequence["Judgement"]) -> Row:
     """One row from what Algorithm 1 says of the iD and the OOD points in each run; -p is the score: larger is stranger."""
     from idecode_core.evaluation.methods import compare, share_of
-    from idecode_core.evaluation.metrics import auroc_interval, fpr_at_tpr
 
-    runs = [-run.p_values for run in known], [-run.p_values for run in strange]
-    found = compare(*runs)
-    passed = sum(fpr_at_tpr(*pair) for pair in zip(*runs, strict=True)) / len(known)
+    found = compare([-run.p_values for run in known], [-run.p_values for run in strange])
     return Row(
         *names,
         len(known[0]),
         len(strange[0]),
         found.auroc.mean,
-        *auroc_interval(*runs),
+        *found.interval,
         found.tnr.mean,
-        passed,
+        found.fpr.mean,
         share_of(strange),
         share_of(known),
     )
 
 
 def own_rows(
-    detector: "Detector",
-    sources: Sequence[str],
-    n: int,
-    epsilon: float,
-    delta: float | None,
-    seed: int,
-    aggregate: str,
-    data_root: Path | None,
+    detector: "Detector", sources: Sequence[str], settings: dict[str, Any], data_root: Path | None
 ) -> list[Row]:
-    """Rows of the user's own data; the first source is in-distribution."""
+    """Rows of the user's own data, judged with these settings of `detect`; the first source is in-distribution."""
     judged, modality = [], detector.scorer.modality
     sets = [inputs.samples(source, modality, data_root) for source in sources]  # a wrong name is told at once
     for source, points in zip(sources, sets, strict=True):
         with inputs.progress_bar(source, len(points)) as progress:
-            judged.append(
-                detector.detect(
-                    inputs.readable(points, modality) if Path(source).is_dir() else points,
-                    n=n,
-                    epsilon=epsilon,
-                    delta=delta,
-                    seed=seed,
-                    aggregate=aggregate,
-                    progress=progress,
-                )
-            )
+            decoded = inputs.readable(points, modality) if Path(source).is_dir() else points
+            judged.append(detector.detect(decoded, **settings, progress=progress))
     known, *strange = judged
     return [
         make_row((sources[0], source), [known], [one])

@@ -7,25 +7,29 @@ are a function of a file's content (`draws`); F, rank and p-value are a few line
 
 import json
 import warnings
+from importlib import import_module
 from pathlib import Path
 
 import torch
 
-from idecode_core.baselines.features import FeatureScorer
 from idecode_core.detector import Detector
 from idecode_core.errors import SettingError
-from idecode_core.export.features import feature_graph
 from idecode_core.export.graph import Graph
-from idecode_core.export.images import image_graph
 from idecode_core.files import write_folder
 from idecode_core.folder.calibration import write_calibration
 from idecode_core.folder.detector import scorer_hash
 from idecode_core.folder.manifest import content_sha256
-from idecode_core.image.scorer import ImageScorer
 from idecode_core.scorer import Scorer
 
 MODEL, CALIBRATION, SETTINGS = "model.onnx", "calibration.npz", "onnx.json"
 OPSET = 20  # the first with all that GridSample needs
+GRAPHS = {
+    "image": "images:image_graph",
+    "audio": "sounds:sound_graph",
+    "mahalanobis": "features:feature_graph",
+    "neighbours": "features:feature_graph",
+}
+"""Kind of a scorer -> what makes its graph; imported when it is needed, because sounds need the extra [audio]."""
 
 
 def graph_of(scorer: Scorer, name: str) -> Graph:
@@ -34,18 +38,14 @@ def graph_of(scorer: Scorer, name: str) -> Graph:
             f"{name} was made around a network of your own: expected one of ours. Export your network by its own means, and give "
             "it to Detector.around as predict_fn (docs/your-own-model.md)."
         )
-    if isinstance(scorer, ImageScorer):
-        return image_graph(scorer)
-    if isinstance(scorer, FeatureScorer):
-        return feature_graph(scorer)
-    if scorer.kind == "audio":
-        from idecode_core.export.sounds import sound_graph  # needs the extra [audio]
-
-        return sound_graph(scorer)
-    raise SettingError(
-        f"{name} is a detector of kind {scorer.kind!r}: expected one with a single model of ours. Export the members of a "
-        "merged detector one by one."
-    )
+    if scorer.kind not in GRAPHS:
+        raise SettingError(
+            f"{name} is a detector of kind {scorer.kind!r}: expected one with a single model of ours. Export the members of a "
+            "merged detector one by one."
+        )
+    module, _, function = GRAPHS[scorer.kind].partition(":")
+    graph: Graph = getattr(import_module(f"idecode_core.export.{module}"), function)(scorer)
+    return graph
 
 
 def export_onnx(detector: Detector, folder: Path) -> None:
@@ -57,7 +57,7 @@ def export_onnx(detector: Detector, folder: Path) -> None:
         "scorer_sha256": scorer_hash(scorer),
         "inputs": graph.inputs,
         "output": "scores: float32; the mean over the variants of a draw is its base score",
-        "variants": scorer.transforms.variants if isinstance(scorer, ImageScorer | FeatureScorer) else 1,
+        "variants": getattr(getattr(scorer, "transforms", None), "variants", 1),
         "k": detector.calibration.k,
         "n_max": detector.calibration.n_max,
         "scorer": scorer.settings(),

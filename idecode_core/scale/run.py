@@ -13,7 +13,7 @@ from idecode_core.folder.calibration import NAME as CALIBRATION
 from idecode_core.folder.manifest import content_sha256
 from idecode_core.folder.settings import read_settings
 from idecode_core.scale.files import Part, find_files, parts, write_list
-from idecode_core.scale.part import Done, Job, Worker, read_done
+from idecode_core.scale.part import Done, Job, Worker, part_path, read_done
 
 RUN = "_run.json"
 PART_SIZE = 1_000
@@ -107,13 +107,6 @@ def score_alone(folder: Path, job: Job, todo: Iterable[Part], device: str | None
 
 def summary(folder: Path) -> Done:
     """All parts together."""
-    total = Done(0, 0, 0, 0)
-    for number in finished(folder):
-        done = read_done(folder / f"part-{number:08d}.parquet")
-        total = Done(
-            total.number + 1,
-            total.files + done.files,
-            total.failures + done.failures,
-            total.flagged + done.flagged,
-        )
-    return total
+    done = [read_done(part_path(folder, number)) for number in finished(folder)]
+    files, failures = sum(one.files for one in done), sum(one.failures for one in done)
+    return Done(len(done), files, failures, sum(one.flagged for one in done))
