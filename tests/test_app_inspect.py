@@ -384,3 +384,15 @@ def test_a_draw_with_several_variants_is_a_strip_without_empty_cells() -> None:
     opaque = strip[0, strip[0, :, 3] == 255, 0]
     assert opaque.tolist() == [0] * 4 + [40] * 4 + [80] * 4 + [200] * 4
     assert np.array_equal(side_by_side(tiles[:1]), tiles[0])
+
+
+def test_all_files_that_were_left_out_are_counted_though_only_a_dozen_are_named() -> None:
+    def page() -> None:
+        from ui.frame.messages import refused
+
+        refused([f"file-{i}.png: not a picture" for i in range(30)])
+
+    (warning,) = AppTest.from_function(page).run().warning
+    assert warning.value.startswith("30 files were left out:")
+    assert warning.value.count("not a picture") == 12
+    assert "and 18 more" in warning.value

@@ -64,7 +64,7 @@ def bring() -> Scores | None:
     return Scores(good["normal"], good.get("new"), (names[0], names[1]), column)
 
 
-@st.cache_data(show_spinner=False, max_entries=8)
+@st.cache_data(show_spinner=False, max_entries=8, scope="session")
 def _read(name: str, data: bytes, column: str) -> "FloatArray | str":
     """The scores of a file, or why it cannot be used."""
     from idecode_core.errors import IdecodeError

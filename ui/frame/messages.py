@@ -35,12 +35,12 @@ def guard() -> Iterator[None]:
 
 def refused(messages: list[str]) -> None:
     """One sentence for each file that could not be used, as far as anybody reads them; the others go on."""
-    if len(messages) > SENTENCES:
-        rest = len(messages) - SENTENCES
-        messages = [*messages[:SENTENCES], f"... and {rest} more for reasons like these."]
     if messages:
-        lead = "One file was left out" if len(messages) == 1 else f"{len(messages)} files were left out"
-        st.warning("\n".join([f"{lead}:", "", *(f"- {escape(message)}" for message in messages)]))
+        count, rest = len(messages), len(messages) - SENTENCES
+        lead = "One file was left out" if count == 1 else f"{count} files were left out"
+        more = [f"... and {rest} more for reasons like these."] if rest > 0 else []
+        sentences = [f"- {escape(message)}" for message in [*messages[:SENTENCES], *more]]
+        st.warning("\n".join([f"{lead}:", "", *sentences]))
 
 
 def escape(text: str) -> str:
