@@ -29,8 +29,8 @@ AVERAGED = 0.99
 class Budget:
     """What a rival may spend."""
 
-    steps: int = 532
-    """Four epochs of 4,275 pictures in four views."""
+    steps: int = 1596
+    """Twelve epochs of 4,275 pictures in four views."""
     batch: int = 128
     """Pictures, or views of pictures, that go through the network per step."""
     widths: tuple[int, ...] = (16, 64, 128)
