@@ -89,7 +89,7 @@ class Trial(ImageTask):
 
 
 def short_recipe(name: str, loss: Loss) -> Recipe[Pictures]:
-    recipe = get_recipe("cifar10-joint")
+    recipe = get_recipe("cifar10-joint-wide")
     shows = replace(
         recipe.shows,
         model=replace(recipe.shows.model, widths=WIDTHS),

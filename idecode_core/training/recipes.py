@@ -116,19 +116,35 @@ _cifar10_joint = replace(
     _cifar10_rotations,
     name="cifar10-joint",
     shows=Pictures(
-        ModelConfig("compact", outputs=4 + 10, widths=(64, 256, 384)),
+        ModelConfig("compact", outputs=4 + 10, widths=(64, 256, 256)),
         "transform_and_label",
-        crop=4,
-        cutout=8,
-        transformed=0.25,
-        split_of="checkpoints/cifar10-invariance",
+        crop=3,
+        transformed=0.5,
+        start_from="checkpoints/cifar10-invariance",
         feature_temperature=0.1,
         bfloat16=True,
     ),
     transforms=SharpRotations(per_draw="one"),
     base_ncm="turn_and_label",
-    epochs=34,
+    epochs=18,
+    learning_rate=0.1,
     seed=7,  # a calibration set of its own
+)
+_cifar10_joint_wide = replace(
+    _cifar10_joint,
+    name="cifar10-joint-wide",
+    shows=replace(
+        _cifar10_joint.shows,
+        model=ModelConfig("compact", outputs=4 + 10, widths=(64, 256, 384)),
+        crop=4,
+        cutout=8,
+        transformed=0.25,
+        start_from="",
+        split_of="checkpoints/cifar10-invariance",  # so that it can be merged with it
+    ),
+    base_ncm="turn_and_mirrored_label",
+    epochs=34,
+    learning_rate=0.2,
 )
 # Victims of attacks: plain classifiers. Around each stands a detector as around cifar10-invariance, and it has the same split.
 _cifar10_densenet = replace(
@@ -286,6 +302,7 @@ _all: list[Recipe[Any]] = [
     _cifar10_projective,
     _cifar10_invariance,
     _cifar10_joint,
+    _cifar10_joint_wide,
     _cifar10_densenet,
     _paper_victim("resnet34"),
     _paper_victim("densenet100"),
