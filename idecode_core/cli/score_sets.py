@@ -22,11 +22,14 @@ def score_sets(
     data_root: DataRoot = None,
     id_points: Annotated[int, typer.Option(min=1, help="At most this many iD test points.")] = 2000,
     ood_points: Annotated[int, typer.Option(min=1, help="At most this many points of each OOD set.")] = 1000,
+    draws: Annotated[
+        int, typer.Option(min=20, help="Draws per point; every 20 are one run of the tables.")
+    ] = 100,
     without_familiarity: Annotated[
         bool, typer.Option(help="Also store scores of the base NCM less familiarity, to compare.")
     ] = False,
 ) -> None:
-    """Score the test sets with a detector and store the score vectors, 100 draws per point, beside it.
+    """Score the test sets with a detector and store the score vectors, some draws per point, beside it.
 
     A set that is already stored is left alone, so a stopped run goes on where it was. Writes the card again. Numbers of
     points are for pictures; of sounds, all clips are scored.
@@ -48,6 +51,7 @@ def score_sets(
         names = score_test_sets(
             folder,
             sets_of(settings, data_root, id_points, ood_points),
+            draws=draws,
             ablations=ABLATIONS if settings.takes_sounds else (),
             without_familiarity=without_familiarity,
             members=siblings,
