@@ -22,9 +22,9 @@ def merge(
     ] = None,
     data_root: DataRoot = None,
 ) -> None:
-    """Merge detectors that were trained on the same data with the same split.
+    """Merge detectors that were trained on the same points.
 
-    Each member's score becomes -log of its rank among validation points; the weighted sum is calibrated on the
+    Each member's score becomes -log of its rank among held-out points; the weighted sum is calibrated on the
     held-out points, so the bound on false detections holds for the merged detector too.
 
     \b

@@ -113,8 +113,8 @@ def merged(root: Path | str = "checkpoints") -> Section:
     grid = table(["OOD set, AUROC at n=5", *titles, "our target", "paper's best"], rows)
     sources = "\n\n".join(seeds(stored) for stored in found if stored is not both)
     note = (
-        "The merged detector (the paper's future work) sums -log of its members' ranks among points of the validation "
-        "part and is calibrated on the held-out points, so Theorem 1 holds for it; `docs/merging.md` says how members "
+        "The merged detector (the paper's future work) sums -log of its members' ranks among held-out points and is "
+        "calibrated on other ones, so Theorem 1 holds for it; `docs/merging.md` says how members "
         "and weights were chosen. Members that use labels are an advantage that the paper's detector does not have."
     )
     body = (

@@ -12,8 +12,8 @@ INTRODUCTION = """# Results
 Our numbers beside the paper's (Kaur et al., AAAI 2022). This file is written by `python -m idecode_core reproduce`;
 each section names the command that recomputes it, in seconds, from the score vectors stored in `checkpoints/`.
 
-Rates are in percent. "±" is the standard deviation over five runs that share the model and the calibration set and
-draw their transforms independently, as in the paper. In-distribution is the positive class; TNR is taken at 90 % TPR, FPR95
+Rates are in percent. "±" is the standard deviation over five runs (of the merged detector, two) that share the model and
+the calibration set and draw their transforms independently, as in the paper. In-distribution is the positive class; TNR is taken at 90 % TPR, FPR95
 is the share of OOD points that pass when 95 % of the iD points are kept. Intervals are of the AUROC, at 95 %, from the number
 of test points (DeLong): "±" is about draws, intervals are about points.
 """
@@ -22,10 +22,11 @@ ResNet-34 for 2,600 epochs. Tiny-ImageNet stands for its ImageNet, Places (MiniP
 "LSUN proxy" (Places images of nine of LSUN's ten scenes) for its LSUN; iSUN is not in the paper. The paper's Places365
 numbers for projective transforms (99.98) come from images that were warped at 256 px and resized afterwards, so they
 show a difference in preprocessing; ours are resized first. The test points are a random part of each set, chosen by a
-fixed seed (CIFAR-10: of the first half of its test split). `cifar10-rotations` and `cifar10-merged` use base NCMs of ours
-(the section on familiarity compares them with the paper's), chosen on development data that hold other points of the same
-OOD sets. The rotations of both are the paper's, sampled bicubically (docs/rotations.md). `cifar10-joint` learns class labels
-too; its base NCM is ours and was chosen on development data that hold no set of the tables (docs/joint.md). Models were trained
+fixed seed (CIFAR-10: of the first half of its test split). `cifar10-rotations` and the classifier in `cifar10-merged` use base NCMs of
+ours (the section on familiarity compares the first with the paper's), chosen on development data that hold other points of the same
+OOD sets. Rotations are the paper's, sampled bicubically (docs/rotations.md). `cifar10-joint` and the other member of
+`cifar10-merged` learn class labels too; their base NCM is ours and was chosen on development data that hold no set of the tables
+(docs/joint.md). Models were trained
 on two CPU cores that other work shared, so training times are upper bounds."""
 
 

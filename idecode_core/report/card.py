@@ -25,9 +25,8 @@ def describe_scorer(settings: Mapping[str, Any]) -> str:
         members = "\n".join(
             f"- {name} (weight {weight:g}): {describe_scorer(member)}" for name, weight, member in weights
         )
-        part = (
-            "the proper training set" if settings["members"][0]["kind"] == "audio" else "the validation part"
-        )
+        sounds = settings["members"][0]["kind"] == "audio"
+        part = "the proper training set" if sounds else "held-out ones that do not calibrate"
         return (
             "Several members, each with its own transforms. A member's score becomes -log of its rank among the reference "
             f"points ({part}), and the weighted sum is calibrated:\n\n{members}"
