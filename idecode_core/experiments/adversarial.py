@@ -21,9 +21,8 @@ from idecode_core.experiments.attack_scores import (
     scores_path,
 )
 from idecode_core.experiments.results import Section
-from idecode_core.experiments.tables import in_percent
 from idecode_core.folder.stored import Stored, open_all
-from idecode_core.report.tables import table
+from idecode_core.report.tables import percent, table
 
 EPSILON = 0.05
 RIVALS = {
@@ -128,7 +127,7 @@ def auroc_table(victim: VictimRecord, rows: Sequence[Row]) -> str:
             row.evaluations[attack].auroc,
             reported_adversarial(row.printed, victim.paper_network, attack),
         )
-        return in_percent(metric) + (f" ({theirs:.1f})" if theirs is not None else "")
+        return percent(metric) + (f" ({theirs:.1f})" if theirs is not None else "")
 
     attacks = attacks_of(rows)
     titles = ["AUROC", *(ATTACKS[name].title for name in attacks)]

@@ -20,8 +20,7 @@ from idecode_core.evaluation.one_class_rivals import TITLES as RIVALS
 from idecode_core.evaluation.paper_one_class import reported_one_class
 from idecode_core.evaluation.rates import RateInBand, rate_in_band
 from idecode_core.experiments.results import Section
-from idecode_core.experiments.tables import in_percent
-from idecode_core.report.tables import table
+from idecode_core.report.tables import percent, table
 from idecode_core.training.recipes import CIFAR10_KINDS, CIFAR100_KINDS
 
 CIFAR10 = tuple(f"cifar10-{kind}" for kind in CIFAR10_KINDS)
@@ -108,7 +107,7 @@ def idecode_table(found: list[Found]) -> str:
     for one in found:
         metrics = [over_runs(one.one, n) for n in (1, N, 20)] + [over_runs(one.averaged, n) for n in (1, N)]
         columns.append([metric.mean for metric in metrics])
-        rows.append([one.kind, *map(in_percent, metrics), one.paper("ICAD"), one.paper("iDECODe n=5")])
+        rows.append([one.kind, *map(percent, metrics), one.paper("ICAD"), one.paper("iDECODe n=5")])
     means = [f"**{100 * mean:.1f}**" for mean in np.mean(columns, axis=0)]
     theirs = [
         f"{np.mean([float(one.paper(method)) for one in found]):.1f}" for method in ("ICAD", "iDECODe n=5")

@@ -12,9 +12,9 @@ INTRODUCTION = """# Results
 Our numbers beside the paper's (Kaur et al., AAAI 2022). This file is written by `python -m idecode_core reproduce`;
 each section names the command that recomputes it, in seconds, from the score vectors stored in `checkpoints/`.
 
-Rates are in percent. "±" is the standard deviation over five runs (of the merged detector, two) that share the model and
-the calibration set and draw their transforms independently, as in the paper. In-distribution is the positive class; TNR is taken at 90 % TPR, FPR95
-is the share of OOD points that pass when 95 % of the iD points are kept. Intervals are of the AUROC, at 95 %, from the number
+Rates are in percent. "±" is the standard deviation over five runs that share the model and the calibration set and
+draw their transforms independently, as in the paper; the merged detector has one run. In-distribution is the positive class; TNR
+is taken at 90 % TPR, FPR95 is the share of OOD points that pass when 95 % of the iD points are kept. Intervals are of the AUROC, at 95 %, from the number
 of test points (DeLong): "±" is about draws, intervals are about points.
 """
 COMPARABILITY = """What can be compared: our networks are compact ones, trained on two CPU cores; the paper trained a

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from idecode_core.evaluation.methods import Metric, evaluate
+from idecode_core.evaluation.methods import evaluate
 from idecode_core.evaluation.paper import COMPARABLE, Reported, reported
 from idecode_core.evaluation.side_by_side import Row, side_by_side
 from idecode_core.experiments.results import Section
@@ -30,11 +30,6 @@ def seeds(stored: Stored) -> str:
 
 def paper_number(number: Reported | None) -> str:
     return f"{number.mean:.1f} ± {number.spread:.1f}" if number else "–"
-
-
-def in_percent(metric: Metric) -> str:
-    """With its spread where there are several runs."""
-    return percent(metric) if len(metric.values) > 1 else f"{100 * metric.mean:.1f}"
 
 
 def method_rows(stored: Stored) -> list[Row]:

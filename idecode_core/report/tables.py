@@ -18,8 +18,9 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def percent(metric: Metric) -> str:
-    """ "95.7 ± 0.1", from a metric between 0 and 1."""
-    return f"{100 * metric.mean:.1f} ± {100 * metric.spread:.1f}"
+    """ "95.7 ± 0.1", from a metric between 0 and 1; of a single run there is no spread."""
+    spread = f" ± {100 * metric.spread:.1f}" if len(metric.values) > 1 else ""
+    return f"{100 * metric.mean:.1f}{spread}"
 
 
 def interval(evaluation: Evaluation) -> str:
