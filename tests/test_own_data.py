@@ -16,7 +16,7 @@ from small import random_images
 from test_cli import run  # noqa: F401  a fixture
 
 from idecode_core.baselines.features import Features, Frozen
-from idecode_core.cli import own_data, own_files
+from idecode_core.cli import own_files
 from idecode_core.errors import InputError
 from idecode_core.evaluation.own_data import about_classes, own_result
 from idecode_core.folder.detector import load_detector
@@ -79,7 +79,7 @@ def test_names_in_the_table_of_files_are_no_formulas() -> None:
 def test_animals_become_a_detector_that_flags_vehicles(run, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     """With the real network, at fewer pixels to be quick; among the files are all that can go wrong with files."""
     monkeypatch.setattr(planning, "SMALL", 96)
-    monkeypatch.setattr(own_data, "MOST_OUTSIDE", 15)
+    monkeypatch.setattr(own_files, "MOST_OUTSIDE", 15)
     monkeypatch.setattr(fitting, "MOST_LEFT_OUT", 1)
     monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path / "found by the app"))
     sample = load_images("cifar10-sample")
