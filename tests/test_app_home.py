@@ -127,9 +127,9 @@ def test_detectors_of_sounds_come_after_those_of_pictures_and_the_best_of_photog
         "a-sound": replace(config, modality="audio"),
         "fashion-rotations": config,
         "b-picture": config,
-        "cifar10-joint": config,
+        "cifar10-merged": config,
     }
-    assert in_order(configs) == ["fashion-rotations", "cifar10-joint", "b-picture", "a-sound"]
+    assert in_order(configs) == ["fashion-rotations", "cifar10-merged", "b-picture", "a-sound"]
 
 
 def test_a_broken_folder_is_one_line_on_home_and_the_others_can_be_used(
