@@ -166,7 +166,7 @@ def try_job(job: Job, generator: np.random.Generator, count: int, root: Path) ->
     outcome, begin = Outcome("kill -9", job.what), time.monotonic()
     full = time_of(job, root)
     tries, progress = 0, Progress(job.what, count, "kills")
-    while outcome.cases < count and tries < 4 * count and time.monotonic() - begin < MOST_SECONDS:
+    while outcome.cases < count and tries < 4 * count + 8 and time.monotonic() - begin < MOST_SECONDS:
         tries += 1
         progress(outcome.cases)
         fresh(job, root)
