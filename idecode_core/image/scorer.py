@@ -45,7 +45,7 @@ class Predicted:
     target: Tensor  # (batch, m, ...): what a model that predicts g should answer
     features: Tensor  # (batch, m, d): M's features of g(x)
     mirrored: Tensor | None = (
-        None  # (batch, outputs): the mean of M(x) and M(mirror image of x), where that is asked for
+        None  # (batch, outputs): the mean of M(x) and M(mirror image), where it is asked for
     )
 
     def scores(self, base_ncm: str) -> Tensor:

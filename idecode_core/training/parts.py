@@ -109,9 +109,7 @@ def image_split(recipe: Recipe[Pictures], points: int) -> Split:
                 f"{recipe.name} holds out the points of {other}: expected its split of {points:,} pictures, got {found}. "
                 f"Train that one first, on the same data: python -m idecode_core train {other.name} --out {other}"
             )
-        return split_indices(
-            points, seed=recipe.seed
-        )  # training says what is missing where it starts from another
+        return split_indices(points, seed=recipe.seed)  # training says what it cannot start from
     held_out = np.sort(np.concatenate([before.validation, before.calibration]))
     order = np.random.default_rng(recipe.seed).permutation(held_out)
     k = len(before.calibration)

@@ -64,9 +64,8 @@ def augment(x: Tensor, pictures: Pictures, generator: np.random.Generator) -> Te
         x = padded.permute(0, 2, 3, 1)[points, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
     if pictures.cutout:
         reach = pictures.cutout / 2
-        centres = torch.from_numpy(generator.random((2, batch, 1))).to(x.device) * torch.tensor(
-            [[[h]], [[w]]]
-        )
+        places = generator.random((2, batch, 1)) * np.array([h, w])[:, None, None]
+        centres = torch.from_numpy(places).float().to(x.device)  # (2, batch, 1): of rows, of columns
         rows = (torch.arange(h, device=x.device) + 0.5 - centres[0]).abs() < reach  # (batch, h)
         columns = (torch.arange(w, device=x.device) + 0.5 - centres[1]).abs() < reach  # (batch, w)
         covered = (rows[:, :, None] & columns[:, None, :])[:, None]  # (batch, 1, h, w)
