@@ -1,6 +1,7 @@
 """The training loop: resumable, seeded, safe against a bad loss and a full disk, and the same under torchrun."""
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -191,10 +192,17 @@ def test_two_processes_under_torchrun_train_and_agree(tmp_path: Path) -> None:
 
 
 def torchrun(*command: Path | str, **settings: Any) -> subprocess.CompletedProcess[str]:
-    """Two processes that run the same script."""
-    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    """Two processes that run the same script, and meet on this machine whatever its name resolves to."""
+    here = ["--standalone", "--local-addr=127.0.0.1", "--nproc_per_node=2"]
+    start = [sys.executable, "-m", "torch.distributed.run", *here]
+    loopback = {"GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo"}
     done = subprocess.run(
-        [*start, *map(str, command)], capture_output=True, text=True, timeout=500, **settings
+        [*start, *map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, **loopback},
+        **settings,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done
