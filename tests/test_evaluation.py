@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from small import small_scorer
 
@@ -38,6 +40,18 @@ def test_run_r_takes_columns_20r_to_20r_plus_n_minus_1() -> None:
     assert len(found) == 5
     for r, run in enumerate(found):
         assert run.tolist() == [[100 * i + 20 * r + j for j in range(4)] for i in range(3)]
+
+
+@given(st.integers(1, 120), st.data())
+def test_runs_are_five_or_as_many_as_there_are_draws_for_and_share_none(
+    columns: int, data: st.DataObject
+) -> None:
+    n = data.draw(st.integers(1, min(20, columns)))
+    found = runs(np.arange(columns)[None], n)
+    used = np.concatenate(found, axis=1)[0].tolist()
+    assert len(found) == min(5, columns // n)
+    assert len(used) == n * len(found) == len(set(used))
+    assert used[:n] == list(range(n))  # the first run is what a page shows that scores n draws
 
 
 def test_runs_of_more_than_20_draws_are_refused() -> None:

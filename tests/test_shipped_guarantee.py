@@ -17,7 +17,7 @@ from scipy import stats
 
 from idecode_core.conformal.judge import judge
 from idecode_core.conformal.law import observed_band
-from idecode_core.folder.scores import DRAWS_PER_RUN, RUNS
+from idecode_core.folder.scores import DRAWS_PER_RUN
 from idecode_core.folder.settings import CHECKPOINTS, read_settings
 from idecode_core.folder.stored import Stored, open_stored
 
@@ -52,10 +52,10 @@ def test_every_shipped_detector_is_here_with_scores() -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 @pytest.mark.parametrize("n", [1, 5, 20])
-def test_false_detection_rates_lie_inside_the_exact_band_in_each_of_the_five_runs(name: str, n: int) -> None:
+def test_false_detection_rates_lie_inside_the_exact_band_in_each_stored_run(name: str, n: int) -> None:
     detector = stored(name)
-    for run in range(RUNS):
-        vectors = detector.id_set.score_vectors[:, run * DRAWS_PER_RUN :][:, :n]
+    for first in range(0, detector.id_set.score_vectors.shape[1], DRAWS_PER_RUN):
+        vectors = detector.id_set.score_vectors[:, first:][:, :n]
         assert outside_of_band(judge(detector.calibration, vectors).p_values, detector.calibration.k) == []
 
 

@@ -1,6 +1,6 @@
 """Base score, ICAD and iDECODe from stored score vectors: AUROC and TNR over independent runs of draws.
 
-Run r with n draws is columns 20 r .. 20 r + n - 1 of the stored vectors.
+Of 100 stored draws, run r with n draws is columns 20 r .. 20 r + n - 1.
 """
 
 from collections.abc import Sequence
@@ -14,20 +14,26 @@ from idecode_core.conformal.calibration import Aggregate, Calibration, aggregate
 from idecode_core.conformal.judge import Judgement, judge
 from idecode_core.errors import SettingError
 from idecode_core.evaluation.metrics import auroc, auroc_interval, fpr_at_tpr, tnr_at_tpr
-from idecode_core.folder.scores import DRAWS_PER_RUN, ScoreSet
+from idecode_core.folder.scores import DRAWS_PER_RUN, RUNS, ScoreSet
 
 METHODS = ("base score", "ICAD", "iDECODe")
 """base score: one draw, its raw score. ICAD: one draw, its p-value. iDECODe: n draws, the p-value of F(V)."""
 
 
 def runs(score_vectors: NDArray[np.floating], n: int) -> list[FloatArray]:
-    """The independent runs of n draws: run r is columns 20 r .. 20 r + n - 1, each (N, n). Fewer columns are one run."""
+    """The independent runs of n draws, five where there are as many columns, each (N, n). None shares a column with another.
+
+    >>> vectors = np.arange(25)[None]  # (1, 25)
+    >>> [len(runs(vectors, n)) for n in (1, 5, 20)], runs(vectors, 2)[1]
+    ([5, 5, 1], array([[5., 6.]]))
+    """
     limit = min(DRAWS_PER_RUN, score_vectors.shape[1])
     if not 1 <= n <= limit:
         raise SettingError(f"n must lie between 1 and {limit}, the draws of one stored run, got {n}.")
-    count = max(score_vectors.shape[1] // DRAWS_PER_RUN, 1)
     vectors = score_vectors.astype(np.float64)
-    return [vectors[:, DRAWS_PER_RUN * r : DRAWS_PER_RUN * r + n] for r in range(count)]
+    columns = vectors.shape[1]
+    apart = max(n, columns // RUNS)  # 20 of 100 columns
+    return [vectors[:, first : first + n] for first in range(0, columns - n + 1, apart)][:RUNS]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from idecode_core.conformal import FloatArray, observed_band
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.evaluation.methods import flagged_share, method_scores
-from idecode_core.folder.scores import DRAWS_PER_RUN
 from idecode_core.folder.stored import Stored
 
 
@@ -42,7 +41,7 @@ def id_p_values(stored: Stored, n: int) -> FloatArray:
 
 def rates_in_bands(stored: Stored, n: int, epsilons: Sequence[float]) -> list[RateInBand]:
     """A detector's false detection rate at each epsilon, from the first run of n draws."""
-    first = stored.id_set.score_vectors[:, :DRAWS_PER_RUN]
+    first = stored.id_set.score_vectors[:, :n]
     return [rate_in_band(stored.calibration, first, n, epsilon) for epsilon in epsilons]
 
 

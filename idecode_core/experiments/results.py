@@ -13,9 +13,9 @@ Our numbers beside the paper's (Kaur et al., AAAI 2022). This file is written by
 each section names the command that recomputes it, in seconds, from the score vectors stored in `checkpoints/`.
 
 Rates are in percent. "±" is the standard deviation over five runs that share the model and the calibration set and
-draw their transforms independently, as in the paper; the merged detector has one run. In-distribution is the positive class; TNR
-is taken at 90 % TPR, FPR95 is the share of OOD points that pass when 95 % of the iD points are kept. Intervals are of the AUROC, at 95 %, from the number
-of test points (DeLong): "±" is about draws, intervals are about points.
+draw their transforms independently, as in the paper (of the merged detector 20 draws are stored: four runs at n=5, one at n=20). In-distribution is
+the positive class; TNR is taken at 90 % TPR, FPR95 is the share of OOD points that pass when 95 % of the iD points are kept. Intervals
+are of the AUROC, at 95 %, from the number of test points (DeLong): "±" is about draws, intervals are about points.
 """
 COMPARABILITY = """What can be compared: our networks are compact ones, trained on two CPU cores; the paper trained a
 ResNet-34 for 2,600 epochs. Tiny-ImageNet stands for its ImageNet, Places (MiniPlaces at 32 px) for its Places365, and

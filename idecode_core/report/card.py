@@ -105,8 +105,10 @@ def numbers(stored: Stored) -> str:
     runs = "in percent, mean and spread over five independent runs"
     if len(ns) == 1:
         runs = "in percent; it draws nothing, so there is one run"
-    elif stored.id_set.score_vectors.shape[1] < RUNS * DRAWS_PER_RUN:
-        runs = "in percent, from one run of draws"
+    elif (draws := stored.id_set.score_vectors.shape[1]) < RUNS * DRAWS_PER_RUN:
+        runs = (
+            f"in percent, mean and spread over as many independent runs as {draws} draws give, five at most"
+        )
     if sounds:
         rates = rates_in_bands(stored, 20, (0.05, 0.1, 0.2))
         together = ""
