@@ -240,7 +240,7 @@ def test_stored_scores_are_those_that_each_detector_gives_alone(stored: Path) ->
         scores = read_attack_scores(
             scores_path(stored, VICTIM, name), read_settings(stored / name).scorer_sha256
         )
-        expected = load_detector(stored / name, "cpu").score_vectors(test.x[record.indices[:14]], n=100)
+        expected = load_detector(stored / name, "cpu").score_vectors(test.x[record.indices[:14]], n=25)
         np.testing.assert_allclose(scores.sets["clean"], expected, rtol=2e-3, atol=2e-4)
         assert len(scores.sets["fgsm"]) == record.outcomes["fgsm"].success.sum()
         assert ("pgd-detector@cifar10-rotations" in scores.sets) is (name == "cifar10-rotations")

@@ -12,7 +12,7 @@ def score_attacks(
     attacked: Annotated[Path, typer.Option(help="Where attack-sets has put attacked pictures.")] = Path(
         "runs/attacked"
     ),
-    points: Annotated[int, typer.Option(min=10, help="Pictures per victim, from the first.")] = 64,
+    points: Annotated[int, typer.Option(min=10, help="Pictures per victim, from the first.")] = 1000,
     data_root: DataRoot = None,
 ) -> None:
     """Score attacked pictures with every detector of CIFAR-10 and with the paper's rivals; `reproduce adversarial` reads the

@@ -6,6 +6,7 @@ FGSM; they are calibrated on points that were held out, and the test pictures ar
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -36,7 +37,6 @@ from idecode_core.experiments.attack_scores import (
     write_record,
 )
 from idecode_core.folder.detector import load_detector, scorer_hash
-from idecode_core.folder.scores import DRAWS_PER_RUN, RUNS
 from idecode_core.folder.settings import read_settings
 from idecode_core.folder.stored import CIFAR10_DETECTORS
 from idecode_core.folder.training_record import read_split, read_training
@@ -49,8 +49,10 @@ from idecode_core.models import Equivariant
 from idecode_core.ncm import BASE_NCMS
 from idecode_core.scorer import SCORERS, Scorer, Vectors
 
-POINTS = 64
+POINTS = 1000
 """Attacked pictures per victim that are scored; about a second of one core each, for all detectors."""
+DRAWS = 25
+"""Of each picture: five runs of one draw and of five, one run of twenty. How far an AUROC is off depends on pictures much more than on draws."""
 TRAINING, SHOWN, HELD_OUT = 3000, 300, 500
 """Of a victim's training side: pictures for banks and means, pictures that are attacked for the regressions, calibration points."""
 Report = Callable[[str, int, int], None]
@@ -132,12 +134,13 @@ def hashes(pictures: Tensor) -> Hashes:
 class Shelf:
     """The stored scores of one detector on one victim, filled piece by piece."""
 
-    def __init__(self, path: Path, scorer: str) -> None:
+    def __init__(self, path: Path, scorer: str, draws: int) -> None:
         self.path = path
-        try:
-            self.scores = read_attack_scores(path, scorer)
-        except CheckpointError:
-            self.scores = AttackScores(scorer)  # not there, or of an earlier scorer
+        self.scores = AttackScores(scorer)
+        with suppress(CheckpointError):  # not there, or of an earlier scorer
+            stored = read_attack_scores(path, scorer)
+            if all(vectors.shape[1] == draws for vectors in stored.sets.values()):
+                self.scores = stored
 
     def takes(self, name: str) -> bool:
         """A set that was made against one detector is for that detector alone."""
@@ -174,10 +177,11 @@ class Shelf:
 
 
 def score_detectors(root: Path, victim: str, sets: Sets, report: Report | None) -> None:
-    """Five runs of 20 draws of every picture by every detector; networks that detectors share see a picture once."""
+    """DRAWS of every picture by every detector; networks that detectors share see a picture once."""
     found = {name: load_detector(root / name) for name in CIFAR10_DETECTORS if (root / name).is_dir()}
     shelves = {
-        name: Shelf(scores_path(root, victim, name), scorer_hash(one.scorer)) for name, one in found.items()
+        name: Shelf(scores_path(root, victim, name), scorer_hash(one.scorer), DRAWS)
+        for name, one in found.items()
     }
     for set_name, pictures in sets.items():
         done = 0
@@ -199,7 +203,7 @@ def score_detectors(root: Path, victim: str, sets: Sets, report: Report | None) 
 
 
 def all_vectors(detectors: Mapping[str, Detector], pictures: Tensor) -> dict[str, Vectors]:
-    """Score vectors (N, 100) of each detector. Scorers that differ in their base NCM alone come from one pass."""
+    """Score vectors (N, DRAWS) of each detector. Scorers that differ in their base NCM alone come from one pass."""
     asked: dict[str, list[str]] = {}
     for detector in detectors.values():
         for one in members(detector.scorer):
@@ -213,7 +217,7 @@ def all_vectors(detectors: Mapping[str, Detector], pictures: Tensor) -> dict[str
         network = network_of(scorer)
         if (network, scorer.base_ncm) not in cache:
             scored = scorer.score_under(
-                list(dict.fromkeys(asked[network])), Unrounded(pictures), n=RUNS * DRAWS_PER_RUN, seed=seed
+                list(dict.fromkeys(asked[network])), Unrounded(pictures), n=DRAWS, seed=seed
             )
             cache.update({(network, ncm): part.score_vectors for ncm, part in scored.items()})
         return cache[network, scorer.base_ncm]
@@ -243,7 +247,7 @@ def score_rivals(
     """Fit, calibrate and score each rival for which something is missing."""
     identity, side = read_settings(folder).scorer_sha256, None
     for kind in RIVALS:
-        shelf = Shelf(scores_path(root, victim.name, kind), identity)
+        shelf = Shelf(scores_path(root, victim.name, kind), identity, draws=1)
         own = {name: pictures for name, pictures in sets.items() if shelf.takes(name)}
         if all(not len(shelf.missing(name, pictures)) for name, pictures in own.items()):
             continue
