@@ -4,7 +4,7 @@ import streamlit as st
 
 from ui.frame.cache import spare_collections
 from ui.frame.catalogue import pages
-from ui.frame.detectors import show_device
+from ui.frame.detectors import forget_place, show_device
 from ui.frame.links import enter
 from ui.frame.look import ICON, LOGO, frame_style
 from ui.frame.messages import guard
@@ -29,6 +29,7 @@ for entry in pages():
 page = st.navigation(sections, expanded=True)
 with guard():
     enter(page.title)
+    forget_place()
     page.run()
     show_device()
     page_complete()

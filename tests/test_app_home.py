@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -46,6 +47,27 @@ def test_home_works_alone_without_the_frame() -> None:
     at = AppTest.from_file(str(ROOT / "pages" / "home.py"), default_timeout=PATIENCE).run()
     assert not at.exception
     assert "Inspect" in texts(at)
+
+
+def test_what_an_interrupted_home_left_behind_is_written_nowhere_on_the_next_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A place of a page that is no more: the browser would show nothing at all."""
+
+    class Gone:
+        def caption(self, text: str) -> None:
+            raise AssertionError(f"written on a page that is no more: {text}")
+
+    certify = next(page for page in pages() if page.name == "certify")
+    first = SimpleNamespace(
+        name="home", path=certify.path, title=certify.title, icon=certify.icon, section=certify.section
+    )
+    monkeypatch.setattr("ui.frame.catalogue.pages", lambda: [first])
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
+    at.session_state["strength_place"] = (Gone(), read_settings(ROOT / "checkpoints" / "cifar10-rotations"))
+    at.run()
+    assert not (at.exception or at.error)
+    assert at.title[0].value == "Certify"
 
 
 def test_another_picture_gives_another_verdict_without_leaving_home() -> None:

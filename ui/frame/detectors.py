@@ -79,6 +79,11 @@ def _choose_detector(name: str) -> None:
     st.session_state["menu"] = False
 
 
+def forget_place() -> None:
+    """Before a page: a run that was interrupted, by a click on another page, has left a place in a sidebar that is no more."""
+    st.session_state.pop("strength_place", None)
+
+
 def show_device() -> None:
     """What is known only after the page: how good the detector is, and, at the foot of the sidebar, the device it runs on."""
     if known := st.session_state.pop("strength_place", None):
