@@ -253,7 +253,7 @@ def test_attacked_pictures_are_scored_as_floats(stored: Path) -> None:
     hit = torch.from_numpy(record.outcomes["fgsm"].success)
     scores = read_attack_scores(scores_path(stored, VICTIM, "cifar10-rotations")).sets["fgsm"]
     detector = load_detector(stored / "cifar10-rotations", "cpu")
-    unrounded = detector.score_vectors(Unrounded(attacked[hit]), n=100)
+    unrounded = detector.score_vectors(Unrounded(attacked[hit]), n=25)
     np.testing.assert_allclose(scores, unrounded, rtol=2e-3, atol=2e-4)
 
 

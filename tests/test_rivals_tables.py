@@ -39,8 +39,10 @@ from idecode_core.experiments.rivals import rivals
 from idecode_core.files import write_json, write_npz
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.settings import read_settings
-from idecode_core.folder.training_record import TrainingRecord, split_indices
+from idecode_core.folder.training_record import TrainingRecord
 from idecode_core.report.evaluations_of_detectors import detectors_notebook
+from idecode_core.training.parts import image_split
+from idecode_core.training.recipes import get_recipe
 from idecode_core.transforms import Projective, Rotations, SmallAffine
 
 NETWORK = "cifar10-invariance"
@@ -203,10 +205,11 @@ def small_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_npz(data / f"{name}.npz", {"x": random_images(count, 32, seed), "y": np.arange(count) % 10})
     scorers = {
         NETWORK: tiny_scorer(SmallAffine(), "invariance", 10, tuple("abcdefghij")),
-        "cifar10-projective": tiny_scorer(Projective(), "parameter_error", 8),
         "cifar10-rotations": tiny_scorer(Rotations("all"), "cross_entropy", 4),
+        "cifar10-projective": tiny_scorer(
+            Projective(), "parameter_error", 8
+        ),  # keeps what rotations hold out
     }
-    split = split_indices(120, seed=0)
     record = {
         "task": "label",
         "dataset": "cifar10",
@@ -218,12 +221,14 @@ def small_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }
     points = {"proper_training_points": 1, "validation_points": 1, "calibration_points": 1}
     unknown = {"validation_loss": None, "validation_accuracy": None, "test_accuracy": None}
+    monkeypatch.chdir(tmp_path)  # a recipe that starts from another detector finds the one of this world
     for name, scorer in scorers.items():
+        split = image_split(get_recipe(name), 120)
         detector = Detector.calibrate(name, scorer, random_images(12, 32, 3), n_max=20, dataset="cifar10")
         kept = TrainingRecord(recipe=name, **record, **points, **unknown)
         beside = {
             "training.json": lambda path, kept=kept: write_json(path, asdict(kept)),
-            "split.npz": lambda path: write_npz(path, vars(split)),
+            "split.npz": lambda path, split=split: write_npz(path, vars(split)),
         }
         save_detector(detector, checkpoints / name, beside=beside)
     monkeypatch.setenv("IDECODE_CHECKPOINTS", str(checkpoints))
