@@ -34,7 +34,7 @@ def run(capsys, monkeypatch, tmp_path):
     """Run a command in an empty directory: (exit status, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("IDECODE_DATA", raising=False)
-    monkeypatch.delenv("IDECODE_CHECKPOINTS", raising=False)
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path))  # where new detectors go
     monkeypatch.setenv("COLUMNS", "200")
 
     def command(*arguments: object) -> tuple[int, str, str]:

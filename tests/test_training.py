@@ -181,7 +181,7 @@ def test_two_processes_under_torchrun_train_and_agree(tmp_path: Path) -> None:
         assert torch.equal(both[0], both[1])
         if world.rank == 0:
             print("agreed")
-        torch.distributed.destroy_process_group()
+        world.leave()
         """)
     )
     folder = tmp_path / "run"
@@ -232,7 +232,7 @@ def test_only_the_first_of_several_processes_speaks_and_one_detector_is_made(tmp
         "--data-root",
         tmp_path,
         "--out",
-        "made",
+        tmp_path / "made",
     )
     done = torchrun(script, Path(__file__).parent, *arguments, cwd=tmp_path)
     for epoch in ("1/2", "2/2"):

@@ -7,7 +7,6 @@ import typer
 
 from idecode_core.cli import inputs
 from idecode_core.cli.own_files import different_samples
-from idecode_core.errors import CheckpointError
 from idecode_core.files.names import NOUNS
 
 EPSILON = 0.05
@@ -21,7 +20,7 @@ def calibrate(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Where the new detector folder is written.", show_default=False)],
+    out: inputs.NewDetector,
     detector: inputs.DetectorName = inputs.DEFAULT_DETECTOR,
     n_max: Annotated[int, typer.Option(help="Draws per point: the largest n that can be used later.")] = 20,
     seed: inputs.Seed = 0,
@@ -54,7 +53,7 @@ def calibrate(
     from idecode_core.modality import modality_named
     from idecode_core.report.calibrations import calibration_card, lost_rows
 
-    refuse_to_replace(out)
+    out = inputs.new_place(out)
     base = inputs.open_detector(detector, device)
     noun, modality = NOUNS[base.scorer.modality], base.scorer.modality
     points = different_samples(folder, modality, data_root, strict)
@@ -83,11 +82,3 @@ def calibrate(
     typer.echo(
         "Recalibrating repairs false alarms, not detection: for another kind of files use `train FOLDER`."
     )
-
-
-def refuse_to_replace(out: Path) -> None:
-    """A detector is never overwritten by accident."""
-    if (out / "config.json").exists():
-        raise CheckpointError(
-            f"{out} already holds a detector: expected a new folder; choose another for --out."
-        )

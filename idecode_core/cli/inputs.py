@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from idecode_core.errors import DataError, InputError
+from idecode_core.errors import CheckpointError, DataError, InputError
 from idecode_core.files.find import expanded
 from idecode_core.files.names import NOUNS, printable
 
@@ -42,7 +42,25 @@ Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; the be
 DataRoot = Annotated[
     Path | None, typer.Option(help="Folder with the datasets; else the variable IDECODE_DATA, else data/.")
 ]
+NewDetector = Annotated[
+    Path,
+    typer.Option(
+        help="The new detector: a bare name puts it among the app's, a path there.", show_default=False
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="One line of JSON per result, for programs.")]
+
+
+def new_place(out: Path, replace: bool = False) -> Path:
+    """Where the new detector goes; one that is there is never overwritten by accident."""
+    from idecode_core.folder.settings import place_for_new
+
+    place = place_for_new(out)
+    if not replace and (place / "config.json").exists():
+        raise CheckpointError(
+            f"{place} already holds a detector: expected a new folder; choose another for --out."
+        )
+    return place
 
 
 def complain(sentence: str) -> None:

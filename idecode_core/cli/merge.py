@@ -1,12 +1,10 @@
 """`merge`: several trained detectors into one, with the bound kept."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from idecode_core.cli.calibrate import refuse_to_replace
-from idecode_core.cli.inputs import DataRoot, progress_bars
+from idecode_core.cli.inputs import DataRoot, NewDetector, new_place, progress_bars
 from idecode_core.errors import SettingError
 from idecode_core.files.names import NOUNS
 
@@ -16,7 +14,7 @@ def merge(
         list[str],
         typer.Argument(help="Detector folders; FOLDER@BASE_NCM for another base NCM.", show_default=False),
     ],
-    out: Annotated[Path, typer.Option(help="Where the merged detector is written.", show_default=False)],
+    out: NewDetector,
     weight: Annotated[
         list[float] | None, typer.Option(help="A member's weight, once for each member; 1 if left out.")
     ] = None,
@@ -36,7 +34,7 @@ def merge(
     from idecode_core.report.card import write_card
     from idecode_core.training.merge import Member, build_merged, choice_of
 
-    refuse_to_replace(out)
+    out = new_place(out)
     weights = weight or [1.0] * len(members)
     if len(weights) != len(members):
         raise SettingError(

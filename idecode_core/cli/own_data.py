@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from idecode_core.training.own.files import Scan
     from idecode_core.training.own.parts import OwnSplit
     from idecode_core.training.own.plan import Plan
+    from idecode_core.training.world import World
 
 MOST_TESTED = 300
 """Test files that are scored; more say hardly more."""
@@ -49,17 +50,6 @@ class Wanted:
     @property
     def modality(self) -> str:
         return "audio" if self.audio else "image"
-
-
-def place_for(out: Path | None, source: Path) -> Path:
-    """Where the detector goes: a bare name lies where the app and --detector find it."""
-    from idecode_core.folder.settings import BUNDLED, checkpoint_root, own_detectors
-
-    out = out or Path(source.stem or "mine")
-    if len(out.parts) > 1:
-        return out
-    root = checkpoint_root()
-    return (own_detectors() if root == BUNDLED else root) / out
 
 
 @dataclass(frozen=True)
@@ -159,7 +149,7 @@ def train_own(wanted: Wanted, device: "torch.device", runs: Path) -> None:
         if job.plan.is_frozen:
             make_frozen_detector(job, outside, say)
         else:
-            make_trained_detector(job, world.is_first, say)
+            make_trained_detector(job, world, say)
     if not world.is_first:
         return
     score_own(job, outside)
@@ -221,7 +211,7 @@ def make_frozen_detector(job: Job, outside: "list[SetToScore]", say: Say) -> Non
         )
 
 
-def make_trained_detector(job: Job, is_first: bool, say: Say) -> None:
+def make_trained_detector(job: Job, world: "World", say: Say) -> None:
     """Train a network of its own by the usual loop; the first process writes the detector."""
     from idecode_core.cli.train import train_and_finish
     from idecode_core.image.features import Preprocessing
@@ -245,7 +235,7 @@ def make_trained_detector(job: Job, is_first: bool, say: Say) -> None:
         job.run,
         job.made,
         resume=job.wanted.resume,
-        is_first=is_first,
+        world=world,
         beside=job.beside,
         dataset="",
         settings=settings,

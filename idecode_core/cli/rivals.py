@@ -1,11 +1,10 @@
 """`score-rivals`: scores of other methods on our networks. `rival`: one of them as a detector of its own."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from idecode_core.cli.inputs import DataRoot
+from idecode_core.cli.inputs import DataRoot, NewDetector, new_place
 
 
 def score_rivals(
@@ -37,7 +36,7 @@ def score_rivals(
 
 def rival(
     method: Annotated[str, typer.Argument(help="A rival; a wrong name lists them.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="Where the new detector folder is written.", show_default=False)],
+    out: NewDetector,
     data_root: DataRoot = None,
 ) -> None:
     """Make a rival method a detector: fitted on the training data of its network, calibrated on held-out points.
@@ -48,7 +47,6 @@ def rival(
     Example:
       python -m idecode_core rival vim --out checkpoints/vim
     """
-    from idecode_core.cli.calibrate import refuse_to_replace
     from idecode_core.detector import Detector
     from idecode_core.errors import SettingError
     from idecode_core.evaluation.rival_scores import RIVALS, fit, open_network
@@ -58,7 +56,7 @@ def rival(
 
     if method not in RIVALS:
         raise SettingError(f"No rival is called {method!r}; expected one of {', '.join(RIVALS)}.")
-    refuse_to_replace(out)
+    out = new_place(out)
     network = open_network(find_detector(RIVALS[method].network), data_root)
     made = Detector.calibrate(
         out.name,

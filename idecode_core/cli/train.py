@@ -10,8 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from idecode_core.cli.calibrate import refuse_to_replace
-from idecode_core.cli.inputs import DataRoot, Device, progress_bar
+from idecode_core.cli.inputs import DataRoot, Device, new_place, progress_bar
 from idecode_core.errors import SettingError
 from idecode_core.files.names import NOUNS
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from idecode_core.folder.detector import Writer
     from idecode_core.training.run_state import EpochLog
     from idecode_core.training.tasks import Task
+    from idecode_core.training.world import World
 
 RUNS = Path("runs")
 
@@ -42,7 +42,7 @@ def train(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The detector folder to write; checkpoints/RECIPE if left out. For your own files a bare name is enough."
+            help="The new detector: a bare name puts it among the app's, a path there; named after the recipe or folder if left out."
         ),
     ] = None,
     replace: Annotated[
@@ -88,7 +88,7 @@ def train(
     from idecode_core.training.world import World
 
     if recipe not in RECIPES:
-        from idecode_core.cli.own_data import Wanted, place_for, train_own
+        from idecode_core.cli.own_data import Wanted, train_own
 
         source = Path(recipe)
         if not source.exists() and source.name == recipe and not source.suffix:
@@ -96,18 +96,14 @@ def train(
                 get_recipe(recipe)
             except SettingError as error:
                 raise SettingError(f"There is no folder {recipe} here, and no such recipe. {error}") from None
-        place = place_for(out, source)
-        if not replace:
-            refuse_to_replace(place)
+        place = new_place(out or Path(source.stem or "mine"), replace)
         wanted = Wanted(source, place, audio, labels, model, tuple(ood or ()), summary, seed, epochs, resume)
         train_own(wanted, choose_device(device or own_gpu()), RUNS)
         return
-    out = out or Path("checkpoints") / recipe
-    if not replace:
-        refuse_to_replace(out)
+    out = new_place(out or Path(recipe), replace)
     chosen, world = get_recipe(recipe), World.join()
     task = make_task(chosen, load_parts(chosen, data_root), choose_device(device or own_gpu()))
-    made = train_and_finish(task, RUNS / out.name, out, epochs=epochs, resume=resume, is_first=world.is_first)
+    made = train_and_finish(task, RUNS / out.name, out, epochs=epochs, resume=resume, world=world)
     if made is None:
         return
     write_card(out)
@@ -124,7 +120,7 @@ def train_and_finish(
     *,
     epochs: int | None = None,
     resume: bool,
-    is_first: bool,
+    world: "World",
     beside: "Mapping[str, Writer] | None" = None,
     **options: Any,
 ) -> "Detector | None":
@@ -133,10 +129,11 @@ def train_and_finish(
     from idecode_core.training.finish import finish
     from idecode_core.training.loop import train as run_training
 
-    shown = EpochProgress(epochs or task.recipe.epochs, run_folder) if is_first else None
+    shown = EpochProgress(epochs or task.recipe.epochs, run_folder) if world.is_first else None
     with shown or nullcontext():
         run_training(task, run_folder, epochs=epochs, resume=resume, progress=shown.step if shown else None)
-    if not is_first:
+    world.leave()  # the rest is for the first one alone, and may take long
+    if not world.is_first:
         return None
     with progress_bar("calibrating", len(task.parts.calibration)) as progress:
         files = {**learning_curve(run_folder, task.recipe.name), **(beside or {})}

@@ -146,6 +146,14 @@ def checkpoint_root() -> Path:
     return next((place for place in (CHECKPOINTS, own_detectors(), BUNDLED) if place.is_dir()), CHECKPOINTS)
 
 
+def place_for_new(out: Path) -> Path:
+    """Where a new detector goes: a bare name lies where the app and --detector find it, a path where it says."""
+    if len(out.parts) > 1:
+        return out
+    root = checkpoint_root()
+    return (own_detectors() if root == BUNDLED else root) / out
+
+
 def find_detector(name: Path | str) -> Path:
     """A detector folder: as given, or by its name among those that are installed, from any directory."""
     roots = (checkpoint_root(), CHECKPOINTS, CHECKPOINTS.parent, own_detectors(), BUNDLED)
