@@ -66,7 +66,8 @@ def test_what_an_interrupted_home_left_behind_is_written_nowhere_on_the_next_pag
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
     at.session_state["strength_place"] = (Gone(), read_settings(ROOT / "checkpoints" / "cifar10-rotations"))
     at.run()
-    assert not (at.exception or at.error)
+    assert not at.exception
+    assert not at.error
     assert at.title[0].value == "Certify"
 
 

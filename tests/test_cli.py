@@ -16,6 +16,7 @@ from test_audio_scoring import make_scorer, sounds
 from test_experiments import tiny_scorer, write_detector
 
 from idecode_core.cli.app import main
+from idecode_core.cli.inputs import new_place
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
 from idecode_core.folder.detector import load_detector, save_detector, scorer_hash
@@ -240,6 +241,13 @@ def test_python_dash_m_runs_the_same_commands(files):
     assert finished.returncode == 2
     assert json.loads(finished.stdout)["is_ood"] is True
     assert "text.png" in finished.stderr
+
+
+def test_a_new_detectors_bare_name_lies_where_the_app_looks_and_a_path_where_it_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path / "of the app"))
+    assert new_place(Path("mine")) == tmp_path / "of the app" / "mine"
+    assert new_place(Path("here/mine")) == Path("here/mine")
+    assert new_place(CHECKPOINTS / "fashion-rotations", replace=True) == CHECKPOINTS / "fashion-rotations"
 
 
 def test_calibrate_makes_a_detector_for_a_folder_of_images(run, tmp_path):
