@@ -134,3 +134,18 @@ def test_calibrate_ends_in_a_detector_that_is_in_use_on_every_page(app_url: str,
     visitor.get_by_role("link", name="Inspect", exact=True).first.click()
     expect(verdict(visitor)).to_contain_text("22 calibration images")
     expect(visitor.get_by_test_id("stSidebar").get_by_text("temples by daylight").first).to_be_visible()
+
+
+def test_clicks_on_other_pages_while_one_still_runs_never_leave_an_empty_page(
+    app_url: str, visitor: Page
+) -> None:
+    errors: list[str] = []
+    visitor.on("pageerror", lambda error: errors.append(str(error)))
+    visitor.goto(app_url)
+    links = visitor.get_by_test_id("stSidebar")
+    for milliseconds in (0, 50, 100, 200, 300, 400, 600):
+        links.get_by_role("link", name="Home").click()
+        visitor.wait_for_timeout(milliseconds)
+        links.get_by_role("link", name="Certify").click()
+    expect(visitor.get_by_role("heading", name="Certify", level=1)).to_be_visible()
+    assert errors == []
