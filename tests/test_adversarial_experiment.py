@@ -1,5 +1,6 @@
 """`score-attacks` and `reproduce adversarial`: what is stored is what detectors say, and the table says what is stored."""
 
+import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -273,6 +274,18 @@ def test_every_rival_is_calibrated_on_held_out_points_and_scores_every_set(store
         again = scoring.fit_rival(kind, victim, side).score(Unrounded(side.held_out)).score_vectors
         np.testing.assert_allclose(scores.sets["calibration"], again, rtol=1e-3, atol=1e-3)
         assert len(scores.sets["clean"]) == 14
+
+
+def test_fewer_pictures_are_fewer_for_rivals_and_detectors_alike(
+    stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = shutil.copytree(stored, tmp_path / "world")
+    monkeypatch.setattr(scoring, "fit_rival", None)  # nothing is missing, so nothing is fitted
+    scoring.score_attacks(world, world / "attacked", world / "data", points=10)
+    for name in (*RIVALS, VICTIM, "cifar10-rotations"):
+        few, many = (read_attack_scores(scores_path(root, VICTIM, name)).sets for root in (world, stored))
+        np.testing.assert_array_equal(few["clean"], many["clean"][:10])
+        assert ("calibration" in few) is (name in RIVALS)
 
 
 def whole(x: torch.Tensor) -> np.ndarray:

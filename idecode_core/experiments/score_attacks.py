@@ -163,8 +163,8 @@ class Shelf:
         write_attack_scores(self.path, self.scores)
 
     def keep(self, sets: Sets) -> None:
-        """Forget what is not in these sets any more, and bring each set into their order."""
-        for name in list(self.scores.sets):
+        """Forget what is not in these sets any more, calibration points aside, and bring each set into their order."""
+        for name in self.scores.sets.keys() - {CALIBRATION}:
             place = {one: i for i, one in enumerate(self.scores.inputs[name].tolist())}
             order = (
                 [place[one] for one in hashes(sets[name]).tolist() if one in place] if name in sets else []
@@ -250,6 +250,7 @@ def score_rivals(
         shelf = Shelf(scores_path(root, victim.name, kind), identity, draws=1)
         own = {name: pictures for name, pictures in sets.items() if shelf.takes(name)}
         if all(not len(shelf.missing(name, pictures)) for name, pictures in own.items()):
+            shelf.keep(own)
             continue
         side = side or training_side(folder, victim, data_root)
         own = {CALIBRATION: side.held_out, **own}
