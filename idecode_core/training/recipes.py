@@ -60,7 +60,7 @@ _cifar10_rotations = Recipe(
     "cifar10-rotations",
     "cifar10",
     Pictures(ModelConfig("compact", outputs=4, widths=(64, 256, 256)), "transform_class", crop=3),
-    SharpRotations(per_draw="all"),
+    SharpRotations(),
     "cross_entropy_and_familiarity",
     epochs=36,
     ema=0.998,
@@ -90,10 +90,11 @@ _cifar10_projective = replace(
     _narrow_rotations,
     name="cifar10-projective",
     shows=Pictures(
-        ModelConfig("compact", outputs=8, widths=(32, 128, 256), variance=True),
+        ModelConfig("compact", outputs=8, widths=(64, 256, 256), variance=True),
         "transform_parameters",
         crop=3,
-        start_from="checkpoints/cifar10-rotations-narrow",
+        start_from="checkpoints/cifar10-rotations",
+        bfloat16=True,
     ),
     transforms=Projective(),
     base_ncm="log_parameter_error",
@@ -153,7 +154,7 @@ _cifar10_densenet = replace(
     shows=Pictures(
         ModelConfig("densenet-compact", outputs=10), "label", crop=2, transformed=0.0, bfloat16=True
     ),
-    epochs=7,
+    epochs=12,
     batch=128,
     learning_rate=0.15,
 )
