@@ -1,15 +1,17 @@
 """`reproduce merged`: all detectors of CIFAR-10 side by side, PT merged with RS, and the merged detector that is shipped.
 
-PT merged with RS, the paper's future work, comes from the stored scores of the two detectors: no model is run. Half of
-the held-out points rank the members' scores, the other half calibrates the merged score, so Theorem 1 holds. The same
+PT merged with RS, the paper's future work, comes from the stored scores of the two detectors: no model is run. Some of
+the held-out points rank the members' scores, others calibrate the merged score, so Theorem 1 holds. The same
 p-values combined by Fisher's method, as if they were independent, show what goes wrong without that.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from idecode_core.conformal import observed_band
 from idecode_core.conformal.calibration import Calibration
@@ -21,6 +23,7 @@ from idecode_core.experiments.results import Section
 from idecode_core.experiments.tables import N, precision_table, seeds, shared_sets
 from idecode_core.folder.scores import ScoreSet
 from idecode_core.folder.stored import Stored, open_all
+from idecode_core.folder.training_record import read_split
 from idecode_core.guarantees.merging import fisher_assuming_independence, twice_the_mean
 from idecode_core.merged import merge_vectors
 from idecode_core.report.tables import beside_the_paper, percent, table
@@ -38,17 +41,37 @@ def best_reported(ood_set: str) -> float | None:
     return max((number.mean for number in numbers if number), default=None)
 
 
+def calibrating_rows(members: Sequence[Stored]) -> list[NDArray[np.bool_]]:
+    """Of each member's calibration scores, those that calibrate the merged one: points that all members hold out, where each
+    drew its own, else the second half. The others rank."""
+    places = [member.folder / "split.npz" for member in members]
+    if all(place.is_file() for place in places):
+        held_out = [read_split(member.folder).calibration for member in members]
+        common = reduce(np.intersect1d, held_out)
+        if len(common) < min(map(len, held_out)):
+            return [np.isin(one, common) for one in held_out]  # in one order, for a split is sorted
+    return [np.arange(member.calibration.k) >= member.calibration.k // 2 for member in members]
+
+
 def merge_stored(members: Sequence[Stored], name: str = "PT + RS") -> Stored:
-    """The members as one detector, each with weight 1; all of them scored the same points."""
-    half = members[0].calibration.k // 2
-    references = [member.calibration.score_vectors[:half] for member in members]
+    """The members as one detector, each with weight 1; all of them scored the same test points."""
+    calibrate = calibrating_rows(members)
+    references, calibrating = (
+        [
+            member.calibration.score_vectors[rows == which]
+            for member, rows in zip(members, calibrate, strict=True)
+        ]
+        for which in (False, True)
+    )
     weights = [1.0] * len(members)
 
     def merged_set(sets: Sequence[ScoreSet]) -> ScoreSet:
-        vectors = merge_vectors([s.score_vectors.astype(np.float64) for s in sets], references, weights)
+        draws = min(one.score_vectors.shape[1] for one in sets)
+        vectors = merge_vectors(
+            [one.score_vectors[:, :draws].astype(np.float64) for one in sets], references, weights
+        )
         return replace(sets[0], score_vectors=vectors.astype(np.float32))
 
-    calibrating = [member.calibration.score_vectors[half:] for member in members]
     calibration = Calibration(
         merge_vectors(calibrating, references, weights), members[0].calibration.seed
     ).rounded(np.float32)
@@ -123,8 +146,8 @@ def merged(root: Path | str = "checkpoints") -> Section:
     )
     if both:
         body += (
-            "\n\n**PT + RS** merges projective (PT) and rotations (RS), both without labels, from their stored scores: half of "
-            "the held-out points rank, the other half calibrates. What merging does to false alarms on the iD test points:\n\n"
+            "\n\n**PT + RS** merges projective (PT) and rotations (RS), both without labels, from their stored scores: points "
+            f"that both hold out for calibration calibrate it (k = {both.calibration.k:,}), their other ones rank. What merging does to false alarms on the iD test points:\n\n"
             f"{combined_rates(by_transforms, both, N)}"
         )
     return Section("merged", "All detectors of CIFAR-10, and the merged one", body)
