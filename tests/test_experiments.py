@@ -14,7 +14,7 @@ from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, IdecodeError, SettingError
 from idecode_core.evaluation.metrics import false_detection_rate
 from idecode_core.evaluation.rates import id_p_values
-from idecode_core.experiments.merged import combined_rates, merge_stored
+from idecode_core.experiments.merged import calibrating_rows, combined_rates, merge_stored
 from idecode_core.experiments.registry import EXPERIMENTS, possible, write_results
 from idecode_core.experiments.results import Section, write_section
 from idecode_core.files import write_npz
@@ -259,3 +259,28 @@ def test_pt_merged_with_rs_keeps_the_bound_and_fisher_does_not() -> None:
     text = combined_rates(members, together, 5)
     assert f"| PT + RS, calibrated | {100 * rate:.1f} |" in text
     assert "not valid" in text
+
+
+def test_members_with_calibration_points_of_their_own_calibrate_on_those_that_both_hold_out(
+    tmp_path: Path,
+) -> None:
+    """The score of a point is its number, so rows of one point must meet; ranks come from the other points."""
+    held_out = {"a": [10, 11, 12, 14, 17], "b": [11, 13, 14, 15, 17]}
+    members = []
+    for name, points in held_out.items():
+        parts = {"proper": np.arange(10), "validation": np.setdiff1d(np.arange(10, 18), points)}
+        write_npz(tmp_path / name / "split.npz", {**parts, "calibration": np.array(points)})
+        vectors = np.repeat(np.array(points, float)[:, None], 20, axis=1)
+        known = ScoreSet(
+            "cifar10-test", "iD", False, vectors[:, : 20 if name == "a" else 10].astype(np.float32)
+        )
+        settings = FolderSettings(tmp_path / name, name, "", "image", 5, 20, "", {})
+        members.append(Stored(settings, Calibration(vectors), known, [], None))
+    taken = [
+        member.calibration.score_vectors[rows, 0]
+        for member, rows in zip(members, calibrating_rows(members), strict=True)
+    ]
+    assert [one.tolist() for one in taken] == [[11, 14, 17]] * 2
+    together = merge_stored(members)
+    assert together.calibration.k == 3
+    assert together.id_set.score_vectors.shape == (5, 10)  # as many draws as all members have
