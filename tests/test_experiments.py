@@ -16,7 +16,7 @@ from idecode_core.evaluation.metrics import false_detection_rate
 from idecode_core.evaluation.rates import id_p_values
 from idecode_core.experiments.merged import calibrating_rows, combined_rates, merge_stored
 from idecode_core.experiments.registry import EXPERIMENTS, possible, write_results
-from idecode_core.experiments.results import Section, write_section
+from idecode_core.experiments.results import COMPARABILITY, INTRODUCTION, Section, write_section
 from idecode_core.files import write_npz
 from idecode_core.folder.detector import save_detector
 from idecode_core.folder.scores import ScoreSet, read_scores, write_scores
@@ -143,6 +143,18 @@ def test_sections_stand_in_a_fixed_order_and_foreign_text_stays(tmp_path: Path) 
     assert text.startswith("# Mine\n\nkeep this\n")
     assert text.index("first") < text.index("changed")
     assert "second" not in text
+
+
+def test_our_own_introduction_is_the_present_one(tmp_path: Path) -> None:
+    results = tmp_path / "RESULTS.md"
+    results.write_text(
+        "# Results\n\nWords of an earlier version.\n\n<!-- begin fdr -->\nold\n<!-- end fdr -->\n"
+    )
+    write_section(results, Section("table1", "T", "first"), tuple(EXPERIMENTS))
+    text = results.read_text()
+    assert text.startswith(f"{INTRODUCTION}\n{COMPARABILITY}\n")
+    assert "earlier version" not in text
+    assert "old" in text
 
 
 def test_table1_shows_the_number_that_scikit_learn_gives(root: Path, tmp_path: Path) -> None:

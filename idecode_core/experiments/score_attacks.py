@@ -50,7 +50,7 @@ from idecode_core.ncm import BASE_NCMS
 from idecode_core.scorer import SCORERS, Scorer, Vectors
 
 POINTS = 1000
-"""Attacked pictures per victim that are scored; about a second of one core each, for all detectors."""
+"""Attacked pictures per victim that are scored; about two seconds of one core each, for all attacks and detectors."""
 DRAWS = 25
 """Of each picture: five runs of one draw and of five, one run of twenty. How far an AUROC is off depends on pictures much more than on draws."""
 TRAINING, SHOWN, HELD_OUT = 3000, 300, 500
