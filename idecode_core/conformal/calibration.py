@@ -3,6 +3,7 @@
 V is stored, not F(V): n, F and epsilon can change without running the model again.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,12 +34,29 @@ def _sum_of_logs(score_vectors: FloatArray) -> FloatArray:
     return scores
 
 
-AGGREGATES: dict[str, Aggregate] = {
-    "sum": lambda score_vectors: np.sum(score_vectors, axis=1),
-    "mean": lambda score_vectors: np.mean(score_vectors, axis=1),
-    "max": lambda score_vectors: np.max(score_vectors, axis=1),
-    "sum_of_logs": _sum_of_logs,
+@dataclass(frozen=True)
+class NamedAggregate:
+    """An F that comes with this program, and its words for readers."""
+
+    function: Aggregate
+    title: str
+    means: str
+
+    def __call__(self, score_vectors: FloatArray) -> FloatArray:
+        return self.function(score_vectors)
+
+
+AGGREGATES: dict[str, NamedAggregate] = {
+    "sum": NamedAggregate(lambda v: np.sum(v, axis=1), "sum", "all draws count alike, as in the paper"),
+    "mean": NamedAggregate(
+        lambda v: np.mean(v, axis=1), "mean", "ranks as the sum does, on the scale of one draw"
+    ),
+    "max": NamedAggregate(lambda v: np.max(v, axis=1), "maximum", "only the strangest draw counts"),
+    "sum_of_logs": NamedAggregate(
+        _sum_of_logs, "sum of logarithms", "ratios count, so one huge score cannot outweigh all others"
+    ),
 }
+"""How V becomes one number: the choices of F by name."""
 
 
 def aggregate_scores(score_vectors: ArrayLike, aggregate: str | Aggregate = "sum") -> FloatArray:
@@ -118,6 +136,11 @@ class Calibration:
     def n_max(self) -> int:
         """The number of transforms drawn for each calibration point."""
         return int(self.score_vectors.shape[1])
+
+    @property
+    def sha256(self) -> str:
+        """Which calibration this is: the same scorer calibrated again gives other p-values."""
+        return hashlib.sha256(self.score_vectors.tobytes()).hexdigest()
 
     def scores(self, n: int, aggregate: str | Aggregate = "sum") -> FloatArray:
         """F of the first n base scores of each calibration point: shape (k,)."""

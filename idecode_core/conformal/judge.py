@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from idecode_core import conformal
 from idecode_core.conformal import FloatArray, IntArray, checked_scores
 from idecode_core.conformal.calibration import Aggregate, Calibration, aggregate_scores
+from idecode_core.conformal.groups import mondrian_p_values
+from idecode_core.conformal.multiple import benjamini_hochberg, benjamini_hochberg_cut
 from idecode_core.errors import SettingError
-from idecode_core.guarantees.groups import mondrian_p_values
-from idecode_core.guarantees.multiple import benjamini_hochberg, benjamini_hochberg_cut
 
 
 @dataclass(frozen=True)

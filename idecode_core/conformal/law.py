@@ -4,8 +4,8 @@ on a number of test points. Exact for scores without ties; ties only lower the r
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from idecode_core.conformal.ranking import FloatArray, check_epsilon, check_k, flagging_rank
 from idecode_core.errors import SettingError
@@ -48,7 +48,7 @@ class FalseDetectionLaw:
             raise SettingError(f"q must lie between 0 and 1, got {q}.")
         if self.J == 0:
             return 0.0
-        return float(stats.beta.ppf(q, self.J, self.k + 1 - self.J))
+        return float(scipy.stats.beta.ppf(q, self.J, self.k + 1 - self.J))
 
     def interval(self, level: float) -> tuple[float, float]:
         """The central interval that holds the rate for a share `level` of all calibration sets."""
@@ -67,7 +67,7 @@ def law_bands(k: int, epsilons: ArrayLike, level: float = 0.9) -> tuple[FloatArr
     (array([0.   , 0.039]), array([0.   , 0.062]))
     """
     j = np.array([flagging_rank(k, float(epsilon)) for epsilon in np.asarray(epsilons)])
-    law = stats.beta(np.maximum(j, 1), k + 1 - np.maximum(j, 1))
+    law = scipy.stats.beta(np.maximum(j, 1), k + 1 - np.maximum(j, 1))
     low, high = (np.where(j > 0, law.ppf(q), 0.0) for q in ((1 - level) / 2, (1 + level) / 2))
     return low, high
 
@@ -80,7 +80,7 @@ def exceeding_share(law: FalseDetectionLaw) -> float:
     """
     if law.J == 0:
         return 0.0
-    return float(stats.beta.sf(law.epsilon, law.J, law.k + 1 - law.J))
+    return float(scipy.stats.beta.sf(law.epsilon, law.J, law.k + 1 - law.J))
 
 
 def observed_band(k: int, epsilon: float, points: int, level: float = 0.99) -> tuple[float, float]:
@@ -94,5 +94,5 @@ def observed_band(k: int, epsilon: float, points: int, level: float = 0.99) -> t
     law = FalseDetectionLaw(k, epsilon)
     if law.J == 0:
         return 0.0, 0.0
-    counts = stats.betabinom(points, law.J, k + 1 - law.J)
+    counts = scipy.stats.betabinom(points, law.J, k + 1 - law.J)
     return float(counts.ppf((1 - level) / 2)) / points, float(counts.ppf((1 + level) / 2)) / points

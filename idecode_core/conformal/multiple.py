@@ -8,15 +8,17 @@ stay valid: Bates et al. (2023), "Testing for outliers with conformal p-values".
 """
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
-from idecode_core.conformal import checked_p_values
+from idecode_core.conformal import FloatArray, checked_p_values
 from idecode_core.errors import ScoreError, SettingError
 
 BoolArray = NDArray[np.bool_]
+LARGEST_K = 10**7
+"""p-values of at most so many calibration points are known to be i/(k+1) exactly, though they come as floats."""
 
 
 def benjamini_hochberg(p_values: ArrayLike, q: float) -> BoolArray:
@@ -28,8 +30,8 @@ def benjamini_hochberg(p_values: ArrayLike, q: float) -> BoolArray:
     array([ True,  True,  True, False])
     """
     _check_q(q)
-    adjusted = stats.false_discovery_control(checked_p_values(p_values), method="bh")
-    return np.asarray(adjusted <= q, dtype=np.bool_)
+    p = checked_p_values(p_values)
+    return _step_up(p, q, Fraction(p.size))
 
 
 def benjamini_hochberg_cut(p_values: ArrayLike, q: float) -> float:
@@ -66,12 +68,30 @@ def storey(p_values: ArrayLike, q: float, *, k: int, level: float = 0.5) -> Bool
     if not 0 < step < k + 1:
         raise SettingError(f"level must lie strictly between 0 and 1 on the scale of 1/{k + 1}, got {level}.")
     lattice_level = step / (k + 1)
-    share_id = (1 + np.count_nonzero(p >= lattice_level)) / (p.size * (1 - lattice_level))
+    ordinary = int(np.count_nonzero(p >= lattice_level))
+    return _step_up(p, q, Fraction((1 + ordinary) * (k + 1), k + 1 - step), below=lattice_level)  # pi m
+
+
+def _step_up(p: FloatArray, q: float, points: Fraction, below: float = math.inf) -> BoolArray:
+    """Flags the i* smallest, i* = max{i : p_(i) points <= q i and p_(i) < below}.
+
+    Where floats cannot tell, ranks are compared as integers: p = i/(k+1), and q is the decimal number that was typed. Else ties on
+    the line are lost to rounding, as [3/650] * 3 + [1] * 62 at 0.1.
+    """
     ordered = np.sort(p)
-    passes = (ordered < lattice_level) & (ordered * share_id * p.size <= q * np.arange(1, p.size + 1))
-    if not passes.any():
-        return np.zeros(p.size, dtype=np.bool_)
-    return np.asarray(p <= ordered[np.flatnonzero(passes)[-1]], dtype=np.bool_)
+    line = q * np.arange(1, p.size + 1)  # (m,)
+    excess = ordered * float(points) - line
+    passes = excess < 0
+    for i in np.flatnonzero((np.abs(excess) <= 1e-9 * line) & (ordered < below)).tolist():
+        passes[i] = _fraction(float(ordered[i])) * points <= Fraction(str(float(q))) * (i + 1)
+    found = np.flatnonzero(passes & (ordered < below))
+    return p <= ordered[found[-1]] if found.size else np.zeros(p.size, dtype=np.bool_)
+
+
+def _fraction(p: float) -> Fraction:
+    """The fraction of small denominator that a float stands for, where there is one; else the float itself."""
+    near = Fraction(p).limit_denominator(LARGEST_K)
+    return near if near.numerator / near.denominator == p else Fraction(p)
 
 
 def false_discovery_proportion(flagged: ArrayLike, is_ood: ArrayLike) -> float:

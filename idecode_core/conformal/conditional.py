@@ -11,8 +11,8 @@ import math
 import warnings
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from idecode_core.conformal import FloatArray, check_epsilon, check_k, checked_p_values
 from idecode_core.errors import NothingFlaggedWarning, SettingError
@@ -32,7 +32,7 @@ def corrected_epsilon(k: int, epsilon: float, delta: float) -> float:
     _check_delta(delta)
     check_epsilon(epsilon)
     # The smallest j with P(Binomial <= j) >= delta has P(Binomial <= j - 1) < delta, as asked of J'.
-    j = int(stats.binom.ppf(delta, k, epsilon))
+    j = int(scipy.stats.binom.ppf(delta, k, epsilon))
     if j == 0:
         warnings.warn(
             f"With k={k} no rule can flag anything and keep the rate below epsilon={epsilon:g} for "
@@ -53,7 +53,7 @@ def k_needed_for_corrected_epsilon(epsilon: float, delta: float) -> int:
     _check_delta(delta)
     check_epsilon(epsilon)
     k = math.floor(math.log(delta) / math.log1p(-epsilon)) + 1
-    while stats.binom.ppf(delta, k, epsilon) == 0:
+    while scipy.stats.binom.ppf(delta, k, epsilon) == 0:
         k += 1
     return k
 

@@ -8,7 +8,7 @@ beyond any float. Vovk, Gammerman & Shafer (2022), "Algorithmic learning in a ra
 
 import bisect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +22,24 @@ LogMartingale = Callable[[FloatArray], FloatArray]
 """p-values (time,) -> natural logarithm of the martingale after each of them (time,)."""
 
 
+class OnlineRanks:
+    """Smoothed p-values of a stream, one point at a time: each, once judged, joins the calibration set of the next."""
+
+    def __init__(self, calibration_scores: ArrayLike) -> None:
+        self.seen: list[float] = sorted(checked_scores(calibration_scores, "calibration_scores").tolist())
+
+    def p_value(self, score: float, u: float) -> float:
+        """The p-value of the next point, with u uniform in (0, 1]."""
+        below, at_most = bisect.bisect_left(self.seen, score), bisect.bisect_right(self.seen, score)
+        p = (len(self.seen) - at_most + u * (at_most - below + 1)) / (len(self.seen) + 1)
+        self.seen.insert(at_most, score)
+        return p
+
+
 def online_p_values(
     calibration_scores: ArrayLike, stream_scores: ArrayLike, *, generator: np.random.Generator
 ) -> FloatArray:
-    """Smoothed p-values where each stream point, once judged, joins the calibration set of the next.
+    """`OnlineRanks` for a whole stream.
 
     With one fixed calibration set the p-values of a stream are each uniform but not independent: what that set got
     wrong by chance is bet on again and again, and long streams raise false alarms above alpha.
@@ -33,15 +47,10 @@ def online_p_values(
     >>> online_p_values([1.0, 2.0], [9.0, 9.5], generator=np.random.default_rng(0)).round(2)
     array([0.12, 0.18])
     """
-    seen = sorted(checked_scores(calibration_scores, "calibration_scores").tolist())
+    ranks = OnlineRanks(calibration_scores)
     stream = checked_scores(stream_scores, "stream_scores")
     uniforms = 1.0 - generator.random(stream.size)  # in (0, 1], as in smoothed_p_values
-    p = np.empty(stream.size)
-    for t, (score, u) in enumerate(zip(stream.tolist(), uniforms, strict=True)):
-        below, at_most = bisect.bisect_left(seen, score), bisect.bisect_right(seen, score)
-        p[t] = (len(seen) - at_most + u * (at_most - below + 1)) / (len(seen) + 1)
-        seen.insert(at_most, score)
-    return p
+    return np.array([ranks.p_value(score, u) for score, u in zip(stream.tolist(), uniforms, strict=True)])
 
 
 def log_power(p_values: ArrayLike, kappa: float = 0.5) -> FloatArray:
@@ -74,30 +83,39 @@ def log_mixture(p_values: ArrayLike) -> FloatArray:
     return np.asarray(np.where(large, large_form, small_form), dtype=np.float64)
 
 
+class SimpleJumper:
+    """ALRW, Algorithm 8.1, one p-value at a time: capital on the bets 1 + e (p - 1/2), a share `jump` of it moved evenly
+    between them at each step, so that it follows changes in either direction."""
+
+    def __init__(self, jump: float = 0.01, slopes: Sequence[float] = (-1.0, 0.0, 1.0)) -> None:
+        if not 0.0 < jump < 1.0:
+            raise SettingError(f"jump must lie strictly between 0 and 1, got {jump}. A usual choice is 0.01.")
+        if not slopes or max(abs(slope) for slope in slopes) >= 2:
+            raise SettingError(
+                f"slopes must lie strictly between -2 and 2, or one bet could lose everything, got {slopes}."
+            )
+        self.jump, self.slopes = jump, np.asarray(slopes)
+        self.share = np.full(len(slopes), 1 / len(slopes))  # of the capital, on each bet
+
+    def growth(self, p: float) -> float:
+        """By which factor the capital grows with the next p-value."""
+        moved = (1 - self.jump) * self.share + self.jump / len(self.share)
+        share = moved * (1 + (p - 0.5) * self.slopes)
+        growth = float(share.sum())
+        self.share = share / growth
+        return growth
+
+
 def log_simple_jumper(
-    p_values: ArrayLike, jump: float = 0.01, slopes: tuple[float, ...] = (-1.0, 0.0, 1.0)
+    p_values: ArrayLike, jump: float = 0.01, slopes: Sequence[float] = (-1.0, 0.0, 1.0)
 ) -> FloatArray:
-    """log of the simple jumper (ALRW, Algorithm 8.1): capital on the bets 1 + e (p - 1/2), a share `jump` of it
-    moved evenly between them at each step, so that it follows changes in either direction.
+    """log of the `SimpleJumper` after each p-value.
 
     >>> round(float(log_simple_jumper([0.1] * 50)[-1]), 2)
     15.42
     """
-    if not 0.0 < jump < 1.0:
-        raise SettingError(f"jump must lie strictly between 0 and 1, got {jump}. A usual choice is 0.01.")
-    if not slopes or max(abs(slope) for slope in slopes) >= 2:
-        raise SettingError(
-            f"slopes must lie strictly between -2 and 2, or one bet could lose everything, got {slopes}."
-        )
-    p = checked_p_values(p_values)
-    bets = 1 + np.outer(p - 0.5, slopes)  # (time, slopes)
-    share = np.full(len(slopes), 1 / len(slopes))  # of the capital, on each bet
-    growth = np.empty(p.size)
-    for t in range(p.size):
-        share = (1 - jump) * share + jump / len(slopes)
-        share = share * bets[t]
-        growth[t] = share.sum()
-        share /= growth[t]
+    jumper = SimpleJumper(jump, slopes)
+    growth = [jumper.growth(p) for p in checked_p_values(p_values).tolist()]
     return np.asarray(np.cumsum(np.log(growth)), dtype=np.float64)
 
 
@@ -153,6 +171,28 @@ def cusum_alarms(
         return np.asarray(log_m[1:] - np.minimum.accumulate(log_m[:-1]), dtype=np.float64)
 
     return _watch(checked_p_values(p_values), log_cusum, math.log(mean_time))
+
+
+def shiryaev_roberts_alarms(
+    p_values: ArrayLike, martingale: LogMartingale = log_simple_jumper, *, mean_time: float = 1_000.0
+) -> StreamAlarms:
+    """Alarm when R_t = sum over i < t of M_t / M_i reaches `mean_time`; it starts again after each alarm.
+
+    E[R_t] = t without a change, so the mean time to a false alarm is at least `mean_time`, from each start on: a bound that does
+    not end when the martingale is restarted, as "no alarm ever with probability 1 - alpha" does. Never later than `cusum_alarms`.
+    Vovk, Gammerman & Shafer (2022), chapter 8.
+
+    >>> shiryaev_roberts_alarms([1.0] * 5 + [0.01] * 3, log_power, mean_time=100.0).alarms
+    array([7])
+    """
+    if not mean_time > 1.0:
+        raise SettingError(f"mean_time must be larger than 1, got {mean_time}. A usual choice is 1000.")
+
+    def log_sum(p: FloatArray) -> FloatArray:
+        log_m = np.concatenate([[0.0], martingale(p)])  # M_0 = 1
+        return np.asarray(log_m[1:] + np.logaddexp.accumulate(-log_m[:-1]), dtype=np.float64)
+
+    return _watch(checked_p_values(p_values), log_sum, math.log(mean_time))
 
 
 def _watch(p: FloatArray, statistic: LogMartingale, log_threshold: float) -> StreamAlarms:

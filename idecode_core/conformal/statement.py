@@ -5,9 +5,10 @@ import warnings
 from dataclasses import dataclass
 
 from idecode_core.conformal import FalseDetectionLaw, exceeding_share, flagging_rank, k_needed
+from idecode_core.conformal.conditional import corrected_epsilon, k_needed_for_corrected_epsilon
+from idecode_core.conformal.observed import PREDICTED, ObservedRate, predictive_bands
 from idecode_core.errors import NothingFlaggedWarning
-from idecode_core.guarantees.conditional import corrected_epsilon, k_needed_for_corrected_epsilon
-from idecode_core.guarantees.observed import PREDICTED, ObservedRate, predictive_bands
+from idecode_core.files.shown import Shown
 
 ASSUMPTIONS = (
     "The input comes from the same source as the k calibration inputs, in no particular order: exchangeable with them.",
@@ -24,7 +25,7 @@ NOT_GUARANTEED = (
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Shown):
     """What is guaranteed at epsilon with k calibration points."""
 
     k: int
@@ -88,7 +89,7 @@ class Guarantee:
             text
             + "so this is chance at that level"
             + (
-                ": the promise is for the average over calibration sets, and this one is lenient."
+                ": the promise is for the average over calibration sets, and this one flags more."
                 if above
                 else "."
             )
