@@ -1,7 +1,7 @@
 """Base NCMs: A(X_tr, x; g) = Error(M, x, g) = L[M(g(x)), g'M(x)] (Eq. 2). Larger means stranger.
 
 Each takes the model's predictions on the variants g(x), (batch, m, outputs), and what they are held against:
-either the transform that was applied (g' answers g) or the prediction on x itself (g' is the identity, Eq. 3).
+the transform that was applied (g' answers g), the prediction on x itself (g' is the identity, Eq. 3), or nothing.
 Some also take off how familiar g(x) looks to M, which is ours, not the paper's (docs/familiarity.md).
 """
 
@@ -23,6 +23,15 @@ ERROR, UNKNOWN, UNFAMILIAR = (
     "how unfamiliar it looks",
 )
 """The summands of a score, for readers."""
+NO_EVIDENCE = (
+    "how little speaks for any of the classes that the model knows in the untouched input, the same in every draw; below 0 when "
+    "much does"
+)
+NOT_FAMILIAR = (
+    "how little the model finds of what it has learned to look for; below 0 when it finds much. A right answer can still "
+    "look unfamiliar"
+)
+OF_A_USER = "what a base NCM of your own makes of the network's answer; the larger, the stranger"
 LEAST_ACTIVATION = 1e-6  # of a network that sees nothing at all
 
 
@@ -108,13 +117,23 @@ def evidence(prediction: Tensor) -> Tensor:
     return prediction.logsumexp(dim=-1)
 
 
+def missing_evidence(prediction: Tensor, _: Tensor) -> Tensor:
+    """-(evidence for any class in g(x)), whatever g was: under a G that no class depends on (mirror, small shifts) the mean
+    over draws is test-time averaging. Logits (batch, m, classes) -> (batch, m)."""
+    return -evidence(prediction)
+
+
 @dataclass(frozen=True)
 class BaseNCM:
     """A loss L, what M(g(x)) is held against, and what is taken off: the familiarity of g(x), and, of a model that names both
     g (its first RANGES outputs) and the class (the others), the evidence for any class in x (docs/joint.md)."""
 
     loss: Callable[[Tensor, Tensor], Tensor]
-    against: Literal["g", "x"]
+    against: Literal["g", "x", "nothing"]
+    title: str = ""
+    """The formula in one line, for cards."""
+    means: str = ""
+    """What the loss says of one draw, in words a newcomer understands."""
     familiarity: bool = False
     evidence: bool = False
     weight: float = 1.0
@@ -126,6 +145,12 @@ class BaseNCM:
     def asks_x(self) -> bool:
         """Whether M(x) is needed, which is computed once for all draws."""
         return self.against == "x" or self.evidence
+
+    def words(self) -> dict[str, str]:
+        """What each of `terms` says, by its name."""
+        error = self.means or OF_A_USER
+        unknown = error if self.against == "nothing" else NO_EVIDENCE
+        return {ERROR: error, UNKNOWN: unknown, UNFAMILIAR: NOT_FAMILIAR}
 
     def __call__(
         self, prediction: Tensor, reference: Tensor | None, target: Tensor, features: Tensor | None = None
@@ -147,27 +172,125 @@ class BaseNCM:
         if self.familiarity:
             assert features is not None
             terms[UNFAMILIAR] = -familiarity(features)
-        if self.against == "g":
-            return {ERROR: self.weight * self.loss(prediction, target.to(prediction.device)), **terms}
+        if self.against != "x":
+            name = ERROR if self.against == "g" else UNKNOWN
+            return {name: self.weight * self.loss(prediction, target.to(prediction.device)), **terms}
         assert reference is not None
         return {ERROR: self.weight * self.loss(prediction, reference), **terms}
 
 
+RIGHT_ANSWER = (
+    "how little the model believed in the right answer, -log of its share; 0 when it was sure of it"
+)
+RIGHT_TURN = (
+    "how little the model believed in the right turn, a fifth of -log of its share; 0 when it was sure of it"
+)
+MOVED_ANSWER = "how far the model's answer moved away from its answer for the untouched input"
+LESS_EVIDENCE = "how little speaks for the class of the untouched input; below 0 when much does"
+TURN_ERROR = "a fifth of the cross-entropy between M's answer and the rotation that was applied"
+
 BASE_NCMS: dict[str, BaseNCM] = {
-    "parameter_error": BaseNCM(parameter_error, "g"),
-    "log_parameter_error": BaseNCM(log_parameter_error, "g"),
-    "cross_entropy": BaseNCM(cross_entropy, "g"),
-    "invariance": BaseNCM(invariance, "x"),
-    "kl_divergence": BaseNCM(kl_divergence, "x"),
-    "argmax_disagreement": BaseNCM(argmax_disagreement, "x"),
-    "soft_disagreement": BaseNCM(soft_disagreement, "x"),
-    "label_cross_entropy": BaseNCM(label_cross_entropy, "x"),
-    "label_logit": BaseNCM(label_logit, "x"),
-    "turn_and_label": BaseNCM(cross_entropy, "g", evidence=True, weight=TURN),
-    "turn_and_mirrored_label": BaseNCM(cross_entropy, "g", evidence=True, weight=TURN, mirrored=True),
-    "feature_change": BaseNCM(feature_change, "x"),
-    "cross_entropy_and_familiarity": BaseNCM(cross_entropy, "g", familiarity=True),
-    "label_logit_and_familiarity": BaseNCM(label_logit, "x", familiarity=True),
+    "parameter_error": BaseNCM(
+        parameter_error,
+        "g",
+        "the mean squared error of the predicted transform parameters",
+        "squared distance between the transform that was applied and the one the model answered",
+    ),
+    "log_parameter_error": BaseNCM(
+        log_parameter_error,
+        "g",
+        "the log of the mean squared error of the predicted transform parameters (the paper: the error itself)",
+        "logarithm of the squared distance between the transform that was applied and the model's answer; below 0 when it is "
+        "close",
+    ),
+    "cross_entropy": BaseNCM(
+        cross_entropy,
+        "g",
+        "the cross-entropy between M's answer and the transform that was applied",
+        RIGHT_ANSWER,
+    ),
+    "invariance": BaseNCM(
+        invariance,
+        "x",
+        "the squared distance between the softmax outputs of x and of g(x) (Eq. 3)",
+        MOVED_ANSWER,
+    ),
+    "kl_divergence": BaseNCM(
+        kl_divergence,
+        "x",
+        "the Kullback-Leibler divergence of the softmax outputs of g(x) from those of x",
+        MOVED_ANSWER,
+    ),
+    "argmax_disagreement": BaseNCM(
+        argmax_disagreement,
+        "x",
+        "1 where M names another class for g(x) than for x, else 0",
+        "1 when the model names another class than for the untouched input, else 0",
+    ),
+    "soft_disagreement": BaseNCM(
+        soft_disagreement,
+        "x",
+        "soft disagreement, 1 - M(g(x))·M(x)",
+        "how often the model would name another class than for the untouched input",
+    ),
+    "label_cross_entropy": BaseNCM(
+        label_cross_entropy,
+        "x",
+        "-log of the probability that M gives, on g(x), to the class that it names for x",
+        "how little the model still believes in the class of the untouched input, -log of its share",
+    ),
+    "label_logit": BaseNCM(
+        label_logit,
+        "x",
+        "minus the logit that M gives, on g(x), to the class that it names for x",
+        LESS_EVIDENCE,
+    ),
+    "evidence": BaseNCM(
+        missing_evidence,
+        "nothing",
+        "minus the log of the evidence for any class in g(x) (docs/evidence.md)",
+        "how little speaks for any of the classes that the model knows; below 0 when much does",
+    ),
+    "turn_and_label": BaseNCM(
+        cross_entropy,
+        "g",
+        f"{TURN_ERROR}, less the log of the evidence for any class in x (docs/joint.md)",
+        RIGHT_TURN,
+        evidence=True,
+        weight=TURN,
+    ),
+    "turn_and_mirrored_label": BaseNCM(
+        cross_entropy,
+        "g",
+        f"{TURN_ERROR}, less the log of the evidence for any class in x and its mirror image, whose answers are averaged "
+        "(docs/joint.md)",
+        RIGHT_TURN,
+        evidence=True,
+        weight=TURN,
+        mirrored=True,
+    ),
+    "feature_change": BaseNCM(
+        feature_change,
+        "x",
+        "1 - the cosine of the angle between M's features of x and of g(x)",
+        "how far the direction of the network's features turned from that for the untouched input; 0 when it did not",
+    ),
+    "cross_entropy_and_familiarity": BaseNCM(
+        cross_entropy,
+        "g",
+        "the cross-entropy between M's answer and the transform that was applied, less the log of M's mean activation on "
+        "g(x) (docs/familiarity.md)",
+        RIGHT_ANSWER,
+        familiarity=True,
+    ),
+    "label_logit_and_familiarity": BaseNCM(
+        label_logit,
+        "x",
+        "minus the logit that M gives, on g(x), to the class that it names for x, less the log of M's mean activation on "
+        "g(x) (docs/familiarity.md)",
+        LESS_EVIDENCE,
+        familiarity=True,
+    ),
 }
 
 

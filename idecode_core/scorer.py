@@ -6,21 +6,31 @@ can be calibrated. A new kind is one file with a class that has these methods, a
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from itertools import islice
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from idecode_core.data import beside_checkout
 from idecode_core.draws import Prepared
 from idecode_core.errors import CheckpointError, InputError, SettingError
 from idecode_core.files.names import NOUNS
+from idecode_core.files.shown import Shown
 from idecode_core.transforms import transform_settings
+from idecode_core.verdict import sentence
 
+if TYPE_CHECKING:
+    from idecode_core.conformal.judge import Verdict
+    from idecode_core.conformal.settings import Settings as JudgeSettings
+    from idecode_core.detector import Detector
+
+REPR_VARIANTS = 5
+"""Draws that a terminal shows."""
 VARIANTS_PER_BATCH = 512  # transformed inputs that go through a network at once
 Progress = Callable[[int], None]
 """Called with the number of points scored so far."""
@@ -34,31 +44,34 @@ T = TypeVar("T")
 SCORERS = {
     "image": "idecode_core.image.scorer:ImageScorer",
     "audio": "idecode_core.audio.scorer:AudioScorer",
-    "merged": "idecode_core.merged:MergedScorer",
-    "own": "idecode_core.own.scorer:OwnScorer",
-    "mahalanobis": "idecode_core.baselines.mahalanobis:Mahalanobis",
-    "neighbours": "idecode_core.baselines.neighbours:Neighbours",
-    "sbp": "idecode_core.baselines.softmax:SBP",
-    "odin": "idecode_core.baselines.odin:ODIN",
-    "energy": "idecode_core.baselines.energy:Energy",
-    "vim": "idecode_core.baselines.vim:ViM",
-    "mahalanobis_once": "idecode_core.baselines.mahalanobis:MahalanobisOnce",
-    "unit_mahalanobis_once": "idecode_core.baselines.mahalanobis:UnitMahalanobisOnce",
-    "neighbours_once": "idecode_core.baselines.neighbours:NeighboursOnce",
-    "kernel_density": "idecode_core.baselines.kernel_density:KernelDensity",
-    "lid": "idecode_core.baselines.lid:LocalDimension",
-    "mahalanobis_layers": "idecode_core.baselines.mahalanobis_layers:MahalanobisLayers",
-    "odds": "idecode_core.baselines.odds:Odds",
-    "reconstruction": "idecode_core.baselines.reconstruction:Reconstruction",
-    "oc_svm": "idecode_core.baselines.oc_svm:OCSVM",
-    "deep_svdd": "idecode_core.baselines.deep_svdd:DeepSVDD",
-    "geometric": "idecode_core.baselines.geometric:Geometric",
-    "rotnet": "idecode_core.baselines.rotnet:RotNet",
-    "auxiliary": "idecode_core.baselines.auxiliary:Auxiliary",
-    "auxiliary_shifts": "idecode_core.baselines.auxiliary:AuxiliaryShifts",
-    "goad": "idecode_core.baselines.goad:GOAD",
-    "goad_affine": "idecode_core.baselines.goad:AffineGOAD",
-    "csi": "idecode_core.baselines.csi:CSI",
+    "merged": "idecode_core.scorers.merged:MergedScorer",
+    "own": "idecode_core.scorers.user_network:UserScorer",
+    "mahalanobis": "idecode_core.scorers.distances:Mahalanobis",
+    "neighbours": "idecode_core.scorers.distances:Neighbours",
+    "patches": "idecode_core.scorers.patches:Patches",
+    "places": "idecode_core.scorers.patches:Places",
+    "sound_statistics": "idecode_core.scorers.sound_statistics:SoundStatistics",
+    "sbp": "idecode_core.scorers.logits:SBP",
+    "odin": "idecode_core.scorers.logits:ODIN",
+    "energy": "idecode_core.scorers.logits:Energy",
+    "vim": "idecode_core.scorers.vim:ViM",
+    "mahalanobis_once": "idecode_core.scorers.distances:MahalanobisOnce",
+    "unit_mahalanobis_once": "idecode_core.scorers.distances:UnitMahalanobisOnce",
+    "neighbours_once": "idecode_core.scorers.distances:NeighboursOnce",
+    "kernel_density": "paper.rivals.densities:KernelDensity",
+    "lid": "paper.rivals.densities:LocalDimension",
+    "mahalanobis_layers": "paper.rivals.densities:MahalanobisLayers",
+    "odds": "paper.rivals.odds:Odds",
+    "reconstruction": "paper.rivals.reconstruction:Reconstruction",
+    "oc_svm": "paper.rivals.svdd:OCSVM",
+    "deep_svdd": "paper.rivals.svdd:DeepSVDD",
+    "geometric": "paper.rivals.turns:Geometric",
+    "rotnet": "paper.rivals.turns:RotNet",
+    "auxiliary": "paper.rivals.turns:Auxiliary",
+    "auxiliary_shifts": "paper.rivals.turns:AuxiliaryShifts",
+    "goad": "paper.rivals.goad:GOAD",
+    "goad_affine": "paper.rivals.goad:AffineGOAD",
+    "csi": "paper.rivals.csi:CSI",
 }
 """Kind in config.json -> the class that it is rebuilt by. Loaded on first use."""
 
@@ -93,13 +106,35 @@ class Variant:
 
 
 @dataclass(frozen=True, eq=False)
-class Inspected:
+class Seen:
+    """Who looked at a sample, how, and the verdict."""
+
+    detector: "Detector"
+    settings: "JudgeSettings"
+    verdict: "Verdict"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Inspected(Shown):
     """One sample in full, from the one pass that scores it."""
 
     score_vector: Vectors  # (n,): what `score` gives for this sample
     variants: tuple[Variant, ...]
     terms: tuple[tuple[Term, ...], ...]
     """Per draw: the summands of its score."""
+    seen: Seen | None = field(default=None, kw_only=True)
+    """Where a detector looked: what the verdict is made of."""
+
+    def __repr__(self) -> str:
+        lines = [sentence(self.seen.verdict)] if self.seen else []
+        draws = self.variants[:REPR_VARIANTS]
+        lines += [f"  draw {one.draw + 1}: {one.applied}, score {one.score:.3g}" for one in draws]
+        rest = len(self.variants) - len(draws)
+        return "\n".join([*lines, *([f"  ... and {rest} more"] if rest else [])])
+
+    def explore(self) -> Any:
+        """Sliders for n and epsilon in a notebook; they only slice V, so the model is not asked again."""
+        return import_module("idecode_core.report.explore").explore_inspected(self)  # a layer above
 
 
 def terms_by_draw(parts: Mapping[str, Vectors]) -> tuple[tuple[Term, ...], ...]:
@@ -160,15 +195,27 @@ class Scorer(Protocol):
 def build_scorer(
     settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device, **given: Any
 ) -> Scorer:
-    """A scorer from what it wrote of itself, and what it cannot write (`given`): a user's own network."""
-    if settings["kind"] not in SCORERS:
-        raise CheckpointError(
-            f"Unknown kind of scorer {settings['kind']!r} in config.json: expected one of {', '.join(SCORERS)}. "
-            "Update this program."
-        )
-    module, name = SCORERS[settings["kind"]].split(":")
-    scorer: Scorer = getattr(import_module(module), name).build(settings, tensors, device, **given)
+    """A scorer from what it wrote of itself, and what it cannot write (`given`): a user's network."""
+    scorer: Scorer = scorer_class(settings["kind"]).build(settings, tensors, device, **given)
     return scorer
+
+
+def scorer_class(kind: str) -> Any:
+    """The class in SCORERS, with its `title` and `summary`; loaded on first use."""
+    if kind not in SCORERS:
+        raise CheckpointError(
+            f"Unknown kind of scorer {kind!r} in config.json: expected one of {', '.join(SCORERS)}. Update this program."
+        )
+    module, name = SCORERS[kind].split(":")
+    try:
+        return getattr(beside_checkout(module), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "paper":
+            raise
+        raise CheckpointError(
+            f"A scorer of the kind {kind!r} is one of the paper's rivals, which lie beside the package in a checkout and are "
+            "not installed: use a checkout."
+        ) from error
 
 
 def prepared(scorer: Scorer, samples: Samples, seed: int) -> Iterator[Prepared]:
@@ -237,7 +284,7 @@ class NetworkScorer(ABC):
         """M(x) of each sample, without transforms: (N, outputs). What a classifier says."""
 
     @abstractmethod
-    def looked_at(self, point: Prepared, n: int) -> Inspected:
+    def inspect_prepared(self, point: Prepared, n: int) -> Inspected:
         """`inspect` for a prepared sample."""
 
     def score_under(
@@ -259,7 +306,7 @@ class NetworkScorer(ABC):
     def inspect(self, sample: Any, *, n: int, seed: int) -> Inspected:
         check_n(n)
         (point,) = prepared(self, sample, seed)  # type: ignore[arg-type]  # subclasses decode and prepare
-        return self.looked_at(point, n)
+        return self.inspect_prepared(point, n)
 
     def describe(self, parameters: Tensor) -> list[str]:
         words: list[str] = self.transforms.describe(parameters)

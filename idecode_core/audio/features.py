@@ -1,12 +1,13 @@
 """Log-mel features of sounds: what the audio model sees.
 
-Short-time Fourier transform, mel filter bank, power to dB, then blocks of 128 frames, standardised by one mean
-and one standard deviation of the proper training set. Plain torch: nothing here compiles on first use.
+torchaudio's mel spectrogram in dB, then blocks of 128 frames, standardised by one mean and one standard deviation of
+the proper training set.
 """
 
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,43 +16,20 @@ from torch import Tensor
 
 from idecode_core.errors import InputError, SettingError
 
+if TYPE_CHECKING:
+    from torchaudio.transforms import MelSpectrogram
+
 SMALLEST_POWER = 1e-10  # digital silence counts as this, -100 dB
-HERTZ_PER_MEL = 200 / 3
-LOG_FROM_HERTZ = 1000.0
-LOG_STEP = math.log(6.4) / 27
-
-
-def hertz_to_mel(hertz: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Slaney's mel scale: linear to 1 kHz, logarithmic above."""
-    logarithmic = (
-        LOG_FROM_HERTZ / HERTZ_PER_MEL + np.log(np.maximum(hertz, LOG_FROM_HERTZ) / LOG_FROM_HERTZ) / LOG_STEP
-    )
-    return np.where(hertz < LOG_FROM_HERTZ, hertz / HERTZ_PER_MEL, logarithmic)
-
-
-def mel_to_hertz(mel: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The inverse of `hertz_to_mel`."""
-    first_log = LOG_FROM_HERTZ / HERTZ_PER_MEL
-    return np.where(
-        mel < first_log, mel * HERTZ_PER_MEL, LOG_FROM_HERTZ * np.exp(LOG_STEP * (mel - first_log))
-    )
-
-
-def mel_centres(sample_rate: int, bands: int) -> NDArray[np.float64]:
-    """Lower edge, centres and upper edge of the bands in Hz: (bands + 2,)."""
-    top = hertz_to_mel(np.array([sample_rate / 2]))[0]
-    return mel_to_hertz(np.linspace(0, top, bands + 2))
 
 
 @lru_cache(maxsize=8)
-def mel_filters(sample_rate: int, fft: int, bands: int) -> Tensor:
-    """Triangular filters of equal area (Slaney): (bands, fft // 2 + 1), as in librosa and the paper's code."""
-    edges = mel_centres(sample_rate, bands)
-    bins = np.linspace(0, sample_rate / 2, fft // 2 + 1)
-    rising = (bins - edges[:-2, None]) / (edges[1:-1] - edges[:-2])[:, None]
-    falling = (edges[2:, None] - bins) / (edges[2:] - edges[1:-1])[:, None]
-    triangles = np.maximum(0, np.minimum(rising, falling)) * (2 / (edges[2:] - edges[:-2]))[:, None]
-    return torch.from_numpy(triangles).float()
+def mel_spectrogram(sample_rate: int, fft: int, hop: int, bands: int) -> "MelSpectrogram":
+    """torchaudio's power in triangular bands of equal area on Slaney's mel scale, as in librosa and the paper's code."""
+    from torchaudio.transforms import MelSpectrogram  # part of [audio], which pictures do without
+
+    return MelSpectrogram(
+        sample_rate, fft, hop_length=hop, n_mels=bands, mel_scale="slaney", norm="slaney", power=2.0
+    )
 
 
 @dataclass(frozen=True)
@@ -102,11 +80,12 @@ class LogMel:
                 f"The sound has {len(samples)} samples at {self.sample_rate} Hz; expected more than {self.fft // 2}. "
                 f"Use a longer recording."
             )
-        wave = torch.from_numpy(np.ascontiguousarray(samples, np.float32))
-        window = torch.hann_window(self.fft)
-        spectrum = torch.stft(wave, self.fft, self.hop, window=window, return_complex=True)  # (bins, frames)
-        power = mel_filters(self.sample_rate, self.fft, self.bands) @ spectrum.abs().square()
-        return 10 * power.clamp_min(SMALLEST_POWER).log10()
+        from torchaudio.functional import amplitude_to_DB
+
+        mel = mel_spectrogram(self.sample_rate, self.fft, self.hop, self.bands)
+        power = mel(torch.from_numpy(np.ascontiguousarray(samples, np.float32)))
+        decibels: Tensor = amplitude_to_DB(power, multiplier=10, amin=SMALLEST_POWER, db_multiplier=0)
+        return decibels
 
     def blocks(self, samples: NDArray[np.float32]) -> Tensor:
         """Mono samples at this rate -> standardised blocks (blocks, bands, 128)."""

@@ -1,4 +1,7 @@
-"""A sound, and its masked variants, for eyes and ears: spectrogram in dB, what the masks hide, Griffin-Lim."""
+"""A sound, and its masked variants, for eyes and ears: spectrogram in dB, what the masks hide, Griffin-Lim.
+
+Which masks moved the score of a sound: the mean score of draws that hide a cell, less that of draws that show it.
+"""
 
 import io
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from idecode_core.audio.features import SMALLEST_POWER, LogMel, mel_centres, mel_filters
+from idecode_core.audio.features import SMALLEST_POWER, LogMel, mel_spectrogram
 from idecode_core.audio.read import Samples, Sound
 from idecode_core.transforms.specaugment import SpecAugment
 
@@ -29,9 +32,14 @@ class Spectrogram:
 
 def spectrogram(sound: Sound, features: LogMel) -> Spectrogram:
     """What the features see of a sound, before it is cut into blocks."""
+    from librosa import frames_to_time, mel_frequencies  # slow to import
+
     decibels = features.decibels(sound.at(features.sample_rate).samples).numpy()
-    centres = mel_centres(features.sample_rate, features.bands)[1:-1]
-    return Spectrogram(decibels, features.hop / features.sample_rate, centres)
+    per_frame = float(frames_to_time(1, sr=features.sample_rate, hop_length=features.hop))
+    edges = mel_frequencies(
+        features.bands + 2, fmax=features.sample_rate / 2
+    )  # also of the first and last band
+    return Spectrogram(decibels, per_frame, edges[1:-1])
 
 
 def hidden_cells(
@@ -51,8 +59,10 @@ def hidden_cells(
 
 
 @lru_cache(maxsize=8)
-def _from_mel(sample_rate: int, fft: int, bands: int) -> Tensor:
-    inverse: Tensor = torch.linalg.pinv(mel_filters(sample_rate, fft, bands))
+def _from_mel(features: LogMel) -> Tensor:
+    """(bins, bands), once for all sounds; torchaudio's InverseMelScale solves the same least squares for each sound anew."""
+    mel = mel_spectrogram(features.sample_rate, features.fft, features.hop, features.bands)
+    inverse: Tensor = torch.linalg.pinv(mel.mel_scale.fb.T)
     return inverse
 
 
@@ -60,12 +70,12 @@ def audible(
     decibels: NDArray[np.float32], features: LogMel, hidden: NDArray[np.bool_] | None = None
 ) -> Samples:
     """Samples whose log-mel spectrogram is close to this one (Griffin and Lim 1984); hidden cells are silent."""
-    from torchaudio.functional import griffinlim  # only this needs torchaudio, which is slow to import
+    from torchaudio.functional import griffinlim
 
     power = 10 ** (torch.from_numpy(decibels) / 10)
     if hidden is not None:
         power = power.masked_fill(torch.from_numpy(hidden), SMALLEST_POWER)
-    linear = (_from_mel(features.sample_rate, features.fft, features.bands) @ power).clamp_min(0)
+    linear = (_from_mel(features) @ power).clamp_min(0)
     wave = griffinlim(
         linear,
         window=torch.hann_window(features.fft),
@@ -88,3 +98,20 @@ def wav_bytes(samples: Samples, sample_rate: int) -> bytes:
     file = io.BytesIO()
     soundfile.write(file, samples / max(1.0, loudest / LOUDEST), sample_rate, format="WAV", subtype="PCM_16")
     return file.getvalue()
+
+
+Floats = NDArray[np.float64]
+
+
+def mask_effects(hidden: NDArray[np.bool_], scores: Floats) -> Floats:
+    """hidden (n, bands, frames) and the scores of the n draws -> (bands, frames); NaN where all draws hide it, or none.
+
+    >>> hidden = np.array([[[True, False]], [[False, False]], [[True, False]]])
+    >>> mask_effects(hidden, np.array([3.0, 1.0, 5.0]))
+    array([[ 3., nan]])
+    """
+    times = hidden.sum(axis=0)  # how many draws hide each cell
+    with_it = np.tensordot(scores, hidden, axes=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effect = with_it / times - (scores.sum() - with_it) / (len(scores) - times)
+    return np.where((times > 0) & (times < len(scores)), effect, np.nan)

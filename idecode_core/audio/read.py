@@ -1,6 +1,10 @@
-"""Sounds in: files, bytes, file objects or arrays -> mono float32 samples, or one clear sentence why not."""
+"""Sounds in: files, bytes, file objects or arrays -> mono float32 samples, or one clear sentence why not.
+
+What a sound file declares of its own length, to be held against what is there: decoders read a cut file without a word.
+"""
 
 import io
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,21 +12,65 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import soundfile
-import soxr
 from numpy.typing import NDArray
 
-from idecode_core.audio.container import missing_share
 from idecode_core.draws import Prepared
 from idecode_core.errors import InputError
-from idecode_core.files.limits import SOUND_BYTES as MAX_BYTES
-from idecode_core.files.limits import SOUND_SECONDS as MAX_SECONDS
+from idecode_core.files.names import SOUND_BYTES as MAX_BYTES
+from idecode_core.files.names import SOUND_SECONDS as MAX_SECONDS
 from idecode_core.files.read import read_at_most, reason, regular_size
+
+STREAMED = (0, 0xFFFFFFFF, 0x7FFFFFFF)
+"""What programs write into a header when they do not know the length yet."""
+
+
+def missing_share(data: bytes) -> float:
+    """The share of the sound that the header of a WAV, AIFF or AU file declares and that is not there; 0 if all is.
+
+    >>> wav = b"RIFF" + struct.pack("<I", 36 + 80) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16000, 2, 16)
+    >>> missing_share(wav + b"data" + struct.pack("<I", 80) + bytes(60))
+    0.25
+    """
+    declared, there = declared_and_there(data)
+    if declared in STREAMED or there >= declared:
+        return 0.0
+    return 1 - there / declared
+
+
+def declared_and_there(data: bytes) -> tuple[int, int]:
+    """Bytes of sound that the header declares, and bytes that follow it; (0, 0) where it declares none."""
+    kind, form = data[:4], data[8:12]
+    if kind in (b"RIFF", b"RIFX") and form == b"WAVE":
+        return in_chunk(data, b"data", "<I" if kind == b"RIFF" else ">I")
+    if kind == b"FORM" and form in (b"AIFF", b"AIFC"):
+        return in_chunk(data, b"SSND", ">I")
+    if kind == b".snd" and len(data) >= 12:
+        begin, size = struct.unpack(">II", data[4:12])
+        return size, max(len(data) - begin, 0)
+    return 0, 0
+
+
+def in_chunk(data: bytes, wanted: bytes, number: str) -> tuple[int, int]:
+    """Declared and present bytes of one chunk of a RIFF or IFF file; of a chunk that was cut away altogether, the
+    declared size of the whole file stands in."""
+    place = 12
+    while place + 8 <= len(data):
+        (size,) = struct.unpack(number, data[place + 4 : place + 8])
+        if data[place : place + 4] == wanted:
+            return size, len(data) - place - 8
+        place += 8 + size + size % 2  # chunks begin at even places
+    (whole,) = struct.unpack(number, data[4:8])
+    return whole, len(data) - 8
+
 
 MIN_SECONDS = 0.1
 LOUDEST = 8.0
 """Floats are full scale at 1; decoders overshoot a little, integers that were cast to float by far more."""
 TOLERATED = 0.001  # of the declared length: some encoders round up to a whole block
 LOWEST_RATE, HIGHEST_RATE = 1_000, 768_000
+MOST_CHANNELS = 16
+MOST_VALUES = MAX_SECONDS * 192_000 * 8
+"""Samples of all channels together: known before a file is unpacked, and packed silence grows by thousands."""
 FORMATS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3", "AIFF", "AU")
 """Only these, though the library knows more: of each of them it is known when a file was cut off."""
 EXTENSIONS = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".oga", ".aiff", ".aif", ".au")
@@ -45,7 +93,10 @@ class Sound:
         """The same sound at another rate; untouched if the rate is the same already."""
         if sample_rate == self.sample_rate:
             return self
-        return Sound(soxr.resample(self.samples, self.sample_rate, sample_rate), sample_rate)
+        from librosa import resample  # slow to import
+
+        samples = resample(self.samples, orig_sr=self.sample_rate, target_sr=sample_rate, fix=False)
+        return Sound(samples, sample_rate)
 
 
 def read_sound(
@@ -144,9 +195,16 @@ def _decode(data: bytes, name: str) -> Sound:
             _check_rate(rate, name)
             if file.frames > MAX_SECONDS * rate:
                 raise InputError(_too_long(name, file.frames / rate))
+            if file.channels > MOST_CHANNELS or file.frames * file.channels > MOST_VALUES:
+                raise InputError(
+                    f"{name}: has {file.channels} channel{'s' * (file.channels > 1)} of {file.frames / rate:.1f} seconds at "
+                    f"{rate} Hz; expected at most {MOST_CHANNELS} channels, and at most {MOST_VALUES // 10**6} million samples "
+                    "in all of them together. Mix it down to one channel, or save it at a lower rate."
+                )
             # some formats do not know their length beforehand, so one second more than allowed is asked for
-            samples = file.read((MAX_SECONDS + 1) * rate, dtype="float32", always_2d=True)  # (time, channels)
-            declared = min(int(file.frames), (MAX_SECONDS + 1) * rate)
+            most = min((MAX_SECONDS + 1) * rate, MOST_VALUES // file.channels)
+            samples = file.read(most, dtype="float32", always_2d=True)  # (time, channels)
+            declared = min(int(file.frames), most)
     except (soundfile.LibsndfileError, RuntimeError):
         raise InputError(
             f"{name}: is not a sound that can be read; expected WAV, FLAC, OGG, Opus or MP3. Check the file, or save it "
@@ -159,7 +217,8 @@ def _decode(data: bytes, name: str) -> Sound:
             f"Copy or export it again."
         )
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused in words
-        mono = samples.mean(axis=1, dtype=np.float32)
+        mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1, dtype=np.float32)
+    del samples
     return _checked(mono, rate, name)
 
 
@@ -217,7 +276,7 @@ def _checked(samples: Samples, rate: int, name: str) -> Sound:
             f"{name}: has {count} sample{'s' * (count > 1)} that {'is' if count == 1 else 'are'} not a number or infinite; "
             f"expected finite values. Repair or export it again."
         )
-    loudest = float(np.abs(samples).max())
+    loudest = float(max(samples.max(), -samples.min()))
     if loudest > LOUDEST:
         raise InputError(
             f"{name}: has values up to {loudest:g}; expected floats with full scale at 1. Divide by the largest possible "

@@ -2,6 +2,11 @@
 
 ESC-50's five categories of ten classes stand in for the paper's four sets of FSDnoisy18k, which are here as well
 for machines that have that dataset.
+
+Sounds that come with the project, to try a detector at once: spoken digits, and other things.
+
+Digits and formula sounds are made by tools/make_spoken_digits.py; the recordings are from Debian's package
+sound-theme-freedesktop, unchanged (licences: embedded/sounds/README.md).
 """
 
 import csv
@@ -9,14 +14,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idecode_core.audio.read import Sound, read_sound
-from idecode_core.data import data_root
+from idecode_core.data import EMBEDDED, data_root
 from idecode_core.errors import DataError
 from idecode_core.files.read import DATASET_BYTES, read_arrays
+
+if TYPE_CHECKING:
+    from idecode_core.audio.read import Sound
+
 
 ESC50_CATEGORIES = ("animals", "nature", "human", "domestic", "urban")
 CLASSES_PER_CATEGORY = 10
@@ -119,3 +129,40 @@ def load_fsdnoisy18k(folder: Path | str, part: str, classes: Sequence[str]) -> S
     clips = tuple(read_sound(folder / f"FSDnoisy18k.audio_{part}" / row["fname"]) for row in chosen)
     y = np.array([list(classes).index(row["label"]) for row in chosen], np.int64)
     return SoundSet(f"fsdnoisy18k-{part}", clips, y, tuple(classes), np.zeros(len(y), np.int64))
+
+
+FOLDER = EMBEDDED / "sounds"
+LABELS = {"digit": "spoken digits", "other": "made sounds", "recorded": "recordings"}
+
+
+@dataclass(frozen=True)
+class GallerySound:
+    """A bundled file, what it is called, and whether it is OOD for the detector `spoken-digits`."""
+
+    name: str
+    is_ood: bool
+    path: Path
+
+
+def gallery_sounds() -> list[GallerySound]:
+    """The bundled sounds, digits first."""
+    found = []
+    for path in sorted(FOLDER.glob("*.flac")) + sorted(FOLDER.glob("*.oga")):
+        kind, _, rest = path.stem.partition("-")
+        name = rest.partition("-")[2] if kind == "digit" else rest.replace("-", " ")
+        found.append(GallerySound(name, kind != "digit", path))
+    return sorted(found, key=lambda sound: (sound.is_ood, sound.path.name))
+
+
+def bundled_sounds(dataset: str = "") -> "dict[str, list[Sound]]":
+    """Label -> the bundled sounds of that kind; without spoken digits where these are the dataset."""
+    from idecode_core.audio.read import read_sound
+
+    found: dict[str, list[Sound]] = {}
+    for sound in gallery_sounds():
+        if sound.is_ood or dataset != "spokendigits":
+            kind = sound.path.stem.partition("-")[0]
+            found.setdefault(LABELS.get(kind, kind), []).append(
+                read_sound(sound.path.read_bytes(), name=sound.name)
+            )
+    return found

@@ -11,8 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from idecode_core.errors import SettingError
-from idecode_core.image.read import Pixels
-from idecode_core.image.unrounded import Floats
+from idecode_core.image.read import Floats, Pixels
 
 SMALLEST, LARGEST = 8, 1024
 GREY = np.array([0.299, 0.587, 0.114], np.float32)  # ITU-R 601, as PIL has it for 8-bit pictures
@@ -22,7 +21,9 @@ GREY = np.array([0.299, 0.587, 0.114], np.float32)  # ITU-R 601, as PIL has it f
 class Preprocessing:
     """From decoded pixels to the model's size: part of the detector, the same for calibration, test and upload.
 
-    The middle square is cut out, then resized with antialiasing. `grey` drops the colour.
+    The middle square is cut out, then resized with antialiasing. `grey` drops the colour. Pixels are those of torchvision's
+    `resize` and `rgb_to_grayscale`, which call PIL for this as is done here, without an import as long as torch's. Its
+    `center_crop` takes another square where an odd number of rows is left over, and no shipped detector saw that one.
     """
 
     size: int

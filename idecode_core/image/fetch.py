@@ -13,11 +13,13 @@ from urllib.error import URLError
 import numpy as np
 from numpy.typing import NDArray
 
+from idecode_core.data import EMBEDDED
 from idecode_core.errors import DataError, SettingError
 from idecode_core.files import write_npz
 from idecode_core.files.read import DAMAGE, declared_shape
 from idecode_core.image.features import Preprocessing
 
+GALLERY = "attacked-gallery"  # lies beside the bundled sets, and is none
 PHOTO_SIDE = (
     64  # px: large photographs are stored at this side; resizing to the model's size is the detector's job
 )
@@ -148,6 +150,31 @@ def count(path: Path) -> int | None:
         return declared_shape(path, "y")[0]
     except DAMAGE:
         return None
+
+
+@dataclass(frozen=True)
+class SetHere:
+    """A dataset that is there, or one that could be fetched."""
+
+    name: str
+    state: str  # ready, damaged or missing
+    points: int | None
+    path: Path | None
+    bundled: bool = False
+
+
+def list_sets(root: Path) -> list[SetHere]:
+    """All that `idecode data check` says: the datasets that come with the project and those of a data root, then what is missing."""
+    bundled = {path.stem: path for path in EMBEDDED.glob("*.npz") if path.stem != GALLERY}
+    found = {**bundled, **{path.stem: path for path in root.glob("*.npz")}}
+    here = []
+    for name, path in sorted(found.items()):
+        points = count(path)
+        here.append(
+            SetHere(name, "damaged" if points is None else "ready", points, path, path.parent == EMBEDDED)
+        )
+    wanted = (f"{source.name}-{split}" for source in SOURCES.values() for split in source.splits)
+    return [*here, *(SetHere(name, "missing", None, None) for name in wanted if name not in found)]
 
 
 def _reason(error: BaseException) -> str:

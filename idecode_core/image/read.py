@@ -1,21 +1,63 @@
-"""Images in: files, bytes, PIL images or arrays -> uint8 (h, w, 3), or one clear sentence why not."""
+"""Images in: files, bytes, PIL images or arrays -> uint8 (h, w, 3), or one clear sentence why not.
+
+Pictures as floats that must reach the network as they are: an attack's changes are finer than 8 bits.
+
+    detector.detect(Unrounded(attacked))
+
+Other float pictures are brought to 8 bits when they are read, as files are. A picture whose floats are 8-bit values is read
+as that 8-bit picture, so it has the same key, the same draws and the same scores, however it was written down.
+"""
 
 import io
 import struct
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image, ImageOps
 
 from idecode_core.draws import Prepared
 from idecode_core.errors import InputError
-from idecode_core.files.limits import IMAGE_BYTES as MAX_BYTES
+from idecode_core.files.names import IMAGE_BYTES as MAX_BYTES
 from idecode_core.files.read import read_at_most, regular_size
-from idecode_core.image.unrounded import Unrounded
+
+Floats = NDArray[np.float32]  # (h, w, 3) in [0, 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Unrounded:
+    """One picture or several: tensors (N, 3, h, w) as everywhere in torch, arrays (N, h, w, 3), floats in [0, 1]."""
+
+    x: Any
+
+    def pictures(self) -> Iterator[NDArray[np.uint8] | Floats]:
+        """One after the other (h, w, 3): floats, or uint8 where that says the same."""
+        channels_first = hasattr(self.x, "detach")
+        floats = np.asarray(self.x.detach().cpu() if channels_first else self.x)
+        if floats.ndim == 3:
+            floats = floats[None]
+        if channels_first and floats.ndim == 4:
+            floats = floats.transpose(0, 2, 3, 1)
+        if (
+            floats.ndim != 4
+            or floats.shape[3] != 3
+            or not np.issubdtype(floats.dtype, np.floating)
+            or not np.isfinite(floats).all()
+            or (floats.size and (floats.min() < 0 or floats.max() > 1))
+        ):
+            raise InputError(
+                "Unrounded pictures must be floats from 0 to 1, a tensor (N, 3, h, w) or an array (N, h, w, 3); got "
+                f"{floats.dtype} of shape {np.shape(self.x)}. Scale or transpose them first."
+            )
+        for picture in floats.astype(np.float32):
+            eight_bits = np.round(picture * 255).astype(np.uint8)
+            same = np.array_equal(eight_bits.astype(np.float32) / np.float32(255), picture)
+            yield eight_bits if same else np.ascontiguousarray(picture)
+
 
 MAX_PIXELS = 50_000_000
 MIN_SIDE = 8
@@ -108,12 +150,11 @@ def _from_pil(image: Image.Image, name: str) -> Pixels:
             raise InputError(
                 f"{name}: is animated or has several pages; expected one still image. Save a single frame."
             )
-        image = ImageOps.exif_transpose(image)
+        if image.getexif().get(ExifTags.Base.Orientation, 1) != 1:  # else it would be copied all the same
+            image = ImageOps.exif_transpose(image)
         if image.mode.startswith("I") or image.mode == "F":
             return _from_array(np.asarray(image), name)
-        if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-            return _on_grey(image)
-        return np.asarray(image.convert("RGB"))
+        return _eight_bits(image)
     except InputError:
         raise
     except (*DAMAGE, Image.DecompressionBombError) as error:
@@ -122,14 +163,17 @@ def _from_pil(image: Image.Image, name: str) -> Pixels:
         ) from None
 
 
-def _on_grey(image: Image.Image) -> Pixels:
-    """Transparency laid on mid-grey, a strip after the other: a large picture is not held four times over."""
+def _eight_bits(image: Image.Image) -> Pixels:
+    """Colours as RGB, transparency laid on mid-grey; a strip after the other: a large picture is not held four times over."""
     width, height = image.size
+    transparent = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
     pixels = np.empty((height, width, 3), np.uint8)
     for top in range(0, height, STRIP):
-        strip = image.crop((0, top, width, min(top + STRIP, height))).convert("RGBA")
-        grey = Image.new("RGBA", strip.size, (128, 128, 128, 255))
-        pixels[top : top + strip.height] = np.asarray(Image.alpha_composite(grey, strip).convert("RGB"))
+        strip = image.crop((0, top, width, min(top + STRIP, height)))
+        if transparent:
+            grey = Image.new("RGBA", strip.size, (128, 128, 128, 255))
+            strip = Image.alpha_composite(grey, strip.convert("RGBA"))
+        pixels[top : top + strip.height] = np.asarray(strip.convert("RGB"))
     return pixels
 
 
@@ -154,22 +198,32 @@ def _from_array(array: NDArray[np.generic], name: str) -> Pixels:
     if array.dtype == np.uint8:
         scaled = array.astype(np.uint8, copy=False)
     elif np.issubdtype(array.dtype, np.integer):  # 16-bit pictures arrive as uint16 or as PIL's int32
-        whole = array.astype(np.int64)
-        if whole.min() < 0 or whole.max() > 65535:
-            raise InputError(f"{name}: has values from {whole.min()} to {whole.max()}; expected 0 to 65535.")
-        scaled = np.round(whole / 257).astype(np.uint8)
+        low, high = int(array.min()), int(array.max())
+        if low < 0 or high > 65535:
+            raise InputError(f"{name}: has values from {low} to {high}; expected 0 to 65535.")
+        scaled = _by_strips(array, lambda whole: whole / 257)
     elif np.issubdtype(array.dtype, np.floating):
-        shares = array.astype(np.float64)
-        if not np.isfinite(shares).all() or shares.min() < 0 or shares.max() > 1:
+        if not (array.min() >= 0 and array.max() <= 1):  # nan is neither
             raise InputError(
                 f"{name}: is a float image; expected finite values between 0 and 1. Scale it first."
             )
-        scaled = np.round(shares * 255).astype(np.uint8)
+        scaled = _by_strips(array, lambda share: share * 255)
     else:
         raise InputError(f"{name}: has type {array.dtype}; expected uint8, uint16 or floats in [0, 1].")
     if scaled.shape[2] == 4:
         return _from_pil(Image.fromarray(np.ascontiguousarray(scaled), "RGBA"), name)
     return np.ascontiguousarray(np.broadcast_to(scaled, (*scaled.shape[:2], 3)))
+
+
+def _by_strips(
+    array: NDArray[Any], scale: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+) -> NDArray[np.uint8]:
+    """(h, w, channels) brought to 8 bits; a strip after the other, because float64 takes eight times the room."""
+    scaled = np.empty(array.shape, np.uint8)
+    for top in range(0, len(array), STRIP):
+        strip = slice(top, top + STRIP)
+        scaled[strip] = np.round(scale(array[strip].astype(np.float64)))
+    return scaled
 
 
 def decode(samples: Any) -> Iterator[Any]:

@@ -3,6 +3,10 @@
 x is encoded once where it is needed at all; the n transformed versions of many points go through the network together,
 in inference mode. Where G is finite (84 integer angles, App. C.1.4) and more variants are drawn than there are, each is
 scored once and looked up.
+
+What all scorers of pictures share: pictures are decoded, keyed by their content and brought to the model's size in one way.
+
+The transformed versions of a picture, for display: what was applied, what M said, how strange it was.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,29 +15,72 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from idecode_core.device import CPU
-from idecode_core.draws import Prepared
+from idecode_core.draws import Prepared, content_key
 from idecode_core.errors import SettingError
-from idecode_core.image.features import Preprocessing
-from idecode_core.image.pictures import TakesPictures
-from idecode_core.image.variants import image_variants
+from idecode_core.image.features import Preprocessing, eight_bits, unit_range
+from idecode_core.image.read import Pixels, decode
 from idecode_core.models import Equivariant, ModelConfig, blank_model
-from idecode_core.models.pieces import in_pieces
-from idecode_core.models.restore import with_weights
+from idecode_core.models.pieces import in_pieces, with_weights
 from idecode_core.ncm import BASE_NCMS
 from idecode_core.scorer import (
     VARIANTS_PER_BATCH,
     Inspected,
     NetworkScorer,
     Samples,
+    Variant,
     Vectors,
     chunks,
     prepared,
     terms_by_draw,
 )
 from idecode_core.transforms import Rotations, TransformSet, build_transforms
+from idecode_core.transforms.base import most_likely
+
+
+class TakesPictures:
+    """For a scorer with these fields: the methods of `Scorer` that are about its input."""
+
+    modality: ClassVar[str] = "image"
+    preprocessing: Preprocessing
+    device: torch.device
+
+    def decode(self, samples: Any) -> Iterator[Any]:
+        return decode(samples)
+
+    def prepare(self, decoded: Pixels, seed: int) -> Prepared:
+        return Prepared(content_key(decoded, seed), seed, self.preprocessing(decoded))
+
+    def tensor(self, points: Sequence[Prepared]) -> Tensor:
+        """Prepared samples -> floats in [0, 1] on the device: (batch, 3, size, size)."""
+        return unit_range([point.x for point in points], self.device)
+
+
+def image_variants(
+    transforms: TransformSet,
+    classes: Sequence[str],
+    gx: Tensor,
+    parameters: Tensor,
+    prediction: Tensor,
+    scores: NDArray[np.float64],
+) -> tuple[Variant, ...]:
+    """One point's variants: gx (m, 3, h, w), parameters (m, ...), prediction (m, outputs), scores (m,)."""
+    said = prediction.cpu()
+    about_g, about_x = said[:, : said.shape[1] - len(classes)], said[:, said.shape[1] - len(classes) :]
+    turned = transforms.answers(about_g) if about_g.shape[1] else []
+    named = most_likely(about_x, classes) if classes else []
+    answers = (
+        [", ".join(both) for both in zip(turned, named, strict=True)] if turned and named else turned or named
+    )
+    return tuple(
+        Variant(image, applied, predicted, float(score), index // transforms.variants)
+        for index, (image, applied, predicted, score) in enumerate(
+            zip(eight_bits(gx), transforms.describe(parameters), answers, scores, strict=True)
+        )
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +97,13 @@ class Predicted:
 
     def scores(self, base_ncm: str) -> Tensor:
         """A(X_tr, x; g) (Eq. 2): (batch, m)."""
-        return BASE_NCMS[base_ncm](*self.asked_by(base_ncm))
+        return BASE_NCMS[base_ncm](*self.arguments_of(base_ncm))
 
     def terms(self, base_ncm: str) -> dict[str, Tensor]:
         """Its summands, each (batch, m)."""
-        return BASE_NCMS[base_ncm].terms(*self.asked_by(base_ncm))
+        return BASE_NCMS[base_ncm].terms(*self.arguments_of(base_ncm))
 
-    def asked_by(self, base_ncm: str) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
+    def arguments_of(self, base_ncm: str) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
         """What a base NCM takes."""
         of_x = self.mirrored if BASE_NCMS[base_ncm].mirrored else self.reference
         return self.prediction, of_x, self.target, self.features
@@ -67,6 +114,8 @@ class ImageScorer(TakesPictures, NetworkScorer):
     """M, G and the base NCM for images, with the preprocessing that belongs to them."""
 
     kind: ClassVar[str] = "image"
+    title: ClassVar[str] = "iDECODe on pictures"
+    summary: ClassVar[str] = "how badly the model answers for transformed pictures, by a base NCM"
     input_field: ClassVar[str] = "preprocessing"
 
     model: Equivariant
@@ -140,7 +189,7 @@ class ImageScorer(TakesPictures, NetworkScorer):
             ]
         return torch.cat(rows)[:, -len(self.classes) :]
 
-    def looked_at(self, point: Prepared, n: int) -> Inspected:
+    def inspect_prepared(self, point: Prepared, n: int) -> Inspected:
         drawn = self.transforms.sample(point.key[None], n)  # (1, m, ...)
         x = self.tensor([point])
         with torch.inference_mode():

@@ -1,9 +1,10 @@
 """Backbones: images (batch, 3, h, w) -> features (batch, out_features).
 
-ResNet-34, ResNet-18 and WRN-40-2 are the paper's (3x3 stem, made for 32 px), with AVT's encoder block where
-the paper puts it. Compact is ours, for CPUs: few wide convolutions keep two cores busier than many thin ones.
+ResNet-34, ResNet-18, DenseNet-100 and WRN-40-2 are the paper's (3x3 stem, made for 32 px), with AVT's encoder block
+where the paper puts it. Compact is ours, for CPUs: few wide convolutions keep two cores busier than many thin ones.
 """
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 import torch
@@ -36,44 +37,37 @@ def convolution(c_in: int, c_out: int, stride: int = 1, kernel: int = 3) -> nn.C
     return nn.Conv2d(c_in, c_out, kernel, stride, kernel // 2, bias=False)
 
 
-class BasicBlock(nn.Module):
-    """Two 3x3 convolutions with a shortcut (He et al. 2016)."""
+class Pooled(nn.Module):
+    """Layers one after the other, then the mean over space."""
 
-    def __init__(self, c_in: int, c_out: int, stride: int) -> None:
+    def __init__(self, layers: Iterable[nn.Module], out_features: int) -> None:
         super().__init__()
-        self.conv1, self.norm1 = convolution(c_in, c_out, stride), nn.BatchNorm2d(c_out)
-        self.conv2, self.norm2 = convolution(c_out, c_out), nn.BatchNorm2d(c_out)
-        same = stride == 1 and c_in == c_out
-        self.shortcut: nn.Module = (
-            nn.Identity()
-            if same
-            else nn.Sequential(convolution(c_in, c_out, stride, 1), nn.BatchNorm2d(c_out))
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = relu(self.norm1(self.conv1(x)))
-        return relu(self.norm2(self.conv2(y)) + self.shortcut(x))
-
-
-class ResNet(nn.Module):
-    """ResNet for small images; the encoder block stands before the last stage."""
-
-    def __init__(self, blocks: tuple[int, ...], widths: tuple[int, ...] = (64, 128, 256, 512)) -> None:
-        super().__init__()
-        layers: list[nn.Module] = [convolution(3, widths[0]), nn.BatchNorm2d(widths[0]), nn.ReLU()]
-        c_in = widths[0]
-        for stage, (count, c_out) in enumerate(zip(blocks, widths, strict=True)):
-            if stage == len(widths) - 1:
-                layers.append(EncoderBlock(c_in))
-            for i in range(count):
-                layers.append(BasicBlock(c_in, c_out, stride=2 if stage > 0 and i == 0 else 1))
-                c_in = c_out
         self.layers = nn.Sequential(*layers)
-        self.out_features = c_in
+        self.out_features = out_features
 
     def forward(self, x: Tensor) -> Tensor:
         features: Tensor = self.layers(x).mean(dim=(2, 3))
         return features
+
+
+def resnet(blocks: tuple[int, int, int, int]) -> Pooled:
+    """torchvision's ResNet of basic blocks (He et al. 2016), made for small images by a 3x3 stem and no pooling after it;
+    the encoder block stands before the last stage."""
+    from torchvision.models.resnet import BasicBlock, ResNet  # as slow to import as torch itself
+
+    network = ResNet(BasicBlock, list(blocks))
+    early = (convolution(3, 64), network.bn1, network.relu, network.layer1, network.layer2, network.layer3)
+    return Pooled((*early, EncoderBlock(256), network.layer4), 512)
+
+
+def densenet100() -> Pooled:
+    """torchvision's DenseNet-BC (Huang et al. 2017) with growth 12 and a 3x3 stem: three blocks of 16 bottlenecks are 100
+    layers."""
+    from torchvision.models.densenet import DenseNet
+
+    network = DenseNet(growth_rate=12, block_config=(16, 16, 16), num_init_features=24)
+    after_stem = network.features[4:]  # its own stem: convolution, norm, ReLU, pooling
+    return Pooled((convolution(3, 24), *after_stem, nn.ReLU()), network.classifier.in_features)
 
 
 class WideBlock(nn.Module):
@@ -95,25 +89,15 @@ class WideBlock(nn.Module):
         return out
 
 
-class WideResNet(nn.Module):
-    """WRN-depth-width; the encoder block stands after the last block."""
-
-    def __init__(self, depth: int = 40, width: int = 2, dropout: float = 0.3) -> None:
-        super().__init__()
-        count = (depth - 4) // 6
-        layers: list[nn.Module] = [convolution(3, 16)]
-        c_in = 16
-        for stage, c_out in enumerate((16 * width, 32 * width, 64 * width)):
-            for i in range(count):
-                layers.append(WideBlock(c_in, c_out, 2 if stage > 0 and i == 0 else 1, dropout))
-                c_in = c_out
-        layers += [nn.BatchNorm2d(c_in), nn.ReLU(), EncoderBlock(c_in)]
-        self.layers = nn.Sequential(*layers)
-        self.out_features = c_in
-
-    def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = self.layers(x).mean(dim=(2, 3))
-        return features
+def wide_resnet(depth: int = 40, width: int = 2, dropout: float = 0.3) -> Pooled:
+    """WRN-depth-width, which torchvision has for ImageNet only; the encoder block stands after the last block."""
+    layers: list[nn.Module] = [convolution(3, 16)]
+    c_in = 16
+    for stage, c_out in enumerate((16 * width, 32 * width, 64 * width)):
+        for i in range((depth - 4) // 6):
+            layers.append(WideBlock(c_in, c_out, 2 if stage > 0 and i == 0 else 1, dropout))
+            c_in = c_out
+    return Pooled((*layers, nn.BatchNorm2d(c_in), nn.ReLU(), EncoderBlock(c_in)), c_in)
 
 
 class ConvGroup(nn.Module):
@@ -146,6 +130,16 @@ class Compact(nn.Module):
 
     def whiten(self, x: Tensor, floor: float = 5e-4) -> None:
         whiten(self.stem, x, floor)
+
+    def start_as_identity(self) -> None:
+        """Each convolution passes its first inputs on and starts at random beside that; the whitened stem and the scales
+        of norms are no longer learned."""
+        for layer in self.groups.modules():
+            if isinstance(layer, nn.Conv2d):
+                nn.init.dirac_(layer.weight[: layer.in_channels])
+            elif isinstance(layer, nn.BatchNorm2d):
+                layer.weight.requires_grad_(False)
+        self.stem.weight.requires_grad_(False)
 
 
 @torch.no_grad()

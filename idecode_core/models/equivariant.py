@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from idecode_core.errors import SettingError
-from idecode_core.models.backbones import Compact, ResNet, WideResNet
-from idecode_core.models.densenet import CompactDenseNet, DenseNet, densenet100
+from idecode_core.models.backbones import Compact, Pooled, densenet100, resnet, wide_resnet
+from idecode_core.models.densenet import CompactDenseNet
 from idecode_core.models.pretrained import EfficientNetLite0
 
 LOG_VARIANCE_SCALE = 1000.0  # AVT divides the log-variance head by this
@@ -47,13 +47,13 @@ class ModelConfig:
         return ModelConfig(**arguments)
 
 
-def build_backbone(config: ModelConfig) -> ResNet | WideResNet | Compact | DenseNet | EfficientNetLite0:
+def build_backbone(config: ModelConfig) -> Pooled | Compact | CompactDenseNet | EfficientNetLite0:
     if config.backbone == "resnet34":
-        return ResNet((3, 4, 6, 3))
+        return resnet((3, 4, 6, 3))
     if config.backbone == "resnet18":
-        return ResNet((2, 2, 2, 2))
+        return resnet((2, 2, 2, 2))
     if config.backbone == "wrn-40-2":
-        return WideResNet(40, 2)
+        return wide_resnet(40, 2)
     if config.backbone == "compact":
         return Compact(config.widths)
     if config.backbone == "densenet100":

@@ -13,6 +13,7 @@ from idecode_core.errors import SettingError
 
 NAME = "tf_efficientnet_lite0"
 MEAN = STD = (0.5, 0.5, 0.5)  # what its weights were trained with
+MIDDLE = (2, 4)  # blocks whose features describe patches: edges and parts, not yet kinds
 
 
 class EfficientNetLite0(nn.Module):
@@ -33,6 +34,17 @@ class EfficientNetLite0(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         features: Tensor = self.network(x)
         return features
+
+    def middle(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Features of two middle layers, at an eighth and at a sixteenth of the side: (batch, 40, ...) and (batch, 112, ...)."""
+        network: Any = self.network
+        x = network.bn1(network.conv_stem(x))
+        found = []
+        for place, block in enumerate(network.blocks[: MIDDLE[-1] + 1]):
+            x = block(x)
+            if place in MIDDLE:
+                found.append(x)
+        return found[0], found[1]
 
     def load_imagenet(self) -> None:
         """Take over the ImageNet weights: all but the classifier, which has no counterpart here."""

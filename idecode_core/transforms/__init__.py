@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from idecode_core.errors import CheckpointError
-from idecode_core.transforms.affine import SmallAffine
+from idecode_core.transforms.affine import Nudges, SmallAffine, Views, Windows
 from idecode_core.transforms.base import TransformSet
 from idecode_core.transforms.projective import Projective
 from idecode_core.transforms.rotations import Rotations, SharpRotations
@@ -16,6 +16,9 @@ TRANSFORM_SETS: dict[str, type] = {
     "sharp_rotations": SharpRotations,
     "projective": Projective,
     "small_affine": SmallAffine,
+    "views": Views,
+    "windows": Windows,
+    "nudges": Nudges,
     "specaugment": SpecAugment,
 }
 
@@ -69,12 +72,15 @@ def check_ranges(name: str, arguments: Mapping[str, Any]) -> None:
 
 __all__ = [
     "TRANSFORM_SETS",
+    "Nudges",
     "Projective",
     "Rotations",
     "SharpRotations",
     "SmallAffine",
     "SpecAugment",
     "TransformSet",
+    "Views",
+    "Windows",
     "build_transforms",
     "transform_settings",
 ]

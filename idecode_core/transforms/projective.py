@@ -6,6 +6,7 @@ eight corner coordinates by up to 1/8 of the side. The eight coefficients (a, ..
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -39,6 +40,9 @@ def homography(source: NDArray[np.float64], target: NDArray[np.float64]) -> NDAr
 @dataclass(frozen=True)
 class Projective:
     """Projective transforms; parameters are the coefficients at the reference size of 32 px."""
+
+    title: ClassVar[str] = "projective"
+    means: ClassVar[str] = "seen from another side: scaled, turned by a quarter, and its corners moved"
 
     variants: int = 1
 

@@ -27,6 +27,9 @@ class Rotations:
     the released code does: each draw takes one angle from every range and averages the four scores.
     """
 
+    title: ClassVar[str] = "rotations"
+    means: ClassVar[str] = "turned by about 0, 90, 180 or 270 degrees"
+
     per_draw: Literal["one", "all"] = "one"
     jitter: int = 10
     interpolation: ClassVar[Interpolation] = "bilinear"
@@ -77,4 +80,5 @@ class SharpRotations(Rotations):
     """The same rotations, bicubic: they keep the fine detail that bilinear sampling blurs away, which is part of what
     sets other sources of pictures apart (docs/rotations.md)."""
 
+    title: ClassVar[str] = "rotations, bicubic"
     interpolation: ClassVar[Interpolation] = "bicubic"

@@ -5,6 +5,7 @@ features. A clip has as many blocks as it is long, and each block has masks of i
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -22,6 +23,9 @@ class SpecAugment:
 
     The defaults are the usual setting (about 28 % hidden); `PAPER_MASKS` is the paper's (about 82 %).
     """
+
+    title: ClassVar[str] = "time and frequency masks"
+    means: ClassVar[str] = "some stretches of time and some bands of frequency are hidden"
 
     time_width: int = 8
     frequency_width: int = 8

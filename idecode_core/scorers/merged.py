@@ -59,6 +59,8 @@ class MergedScorer:
     """Members with, for each, reference base scores (r, n_ref) of points that are not in the calibration set."""
 
     kind: ClassVar[str] = "merged"
+    title: ClassVar[str] = "several detectors merged"
+    summary: ClassVar[str] = "the weighted sum over members of -log of their rank among reference points"
 
     members: tuple[Scorer, ...]
     names: tuple[str, ...]
@@ -88,8 +90,8 @@ class MergedScorer:
         return self.members[0].decode(samples)
 
     def prepare(self, decoded: Any, seed: int) -> Prepared:
-        own = tuple(member.prepare(decoded, seed) for member in self.members)
-        return Prepared(own[0].key, seed, own)
+        points = tuple(member.prepare(decoded, seed) for member in self.members)
+        return Prepared(points[0].key, seed, points)
 
     def score(self, samples: Samples, *, n: int, seed: int, progress: Progress | None = None) -> Scored:
         def batches() -> Iterator[tuple[dict[str, Vectors], tuple[Tensor, ...]]]:
@@ -105,14 +107,14 @@ class MergedScorer:
     def inspect(self, sample: Any, *, n: int, seed: int) -> Inspected:
         """Every member's variants; a draw's terms are what the members add to it."""
         (point,) = prepared(self, sample, seed)
-        found = [
-            member.inspect(own, n=n, seed=seed) for member, own in zip(self.members, point.x, strict=True)
+        inspected = [
+            member.inspect(x, n=n, seed=seed) for member, x in zip(self.members, point.x, strict=True)
         ]
-        vectors = [part.score_vector[None] for part in found]
+        vectors = [part.score_vector[None] for part in inspected]
         names = [name.partition("@")[0] for name in self.names]  # a member's base NCM is left out
         terms = merge_terms(vectors, self.references, self.weights)  # each (1, n)
         variants: list[Variant] = []
-        for part, name in zip(found, names, strict=True):
+        for part, name in zip(inspected, names, strict=True):
             variants += [replace(variant, member=name) for variant in part.variants]
         return Inspected(
             self.merge(vectors)[0],
@@ -148,8 +150,10 @@ class MergedScorer:
         members, references = [], []
         for i, member in enumerate(settings["members"]):
             prefix = f"member{i}."
-            own = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
-            members.append(build_scorer(member, own, device))
+            of_member = {
+                name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)
+            }
+            members.append(build_scorer(member, of_member, device))
             references.append(tensors[f"reference{i}"].double().numpy())
         weights = tuple(float(weight) for weight in settings["weights"])
         return cls(tuple(members), tuple(settings["names"]), tuple(references), weights)

@@ -9,7 +9,8 @@ torch.export program is stored whole.
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -24,8 +25,8 @@ from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer, Predicted
 from idecode_core.models.pieces import pieces
 from idecode_core.ncm import BASE_NCMS, BaseNCM
-from idecode_core.own.model import OwnModel, PredictFn, check_weights, close, open_program
 from idecode_core.scorer import VARIANTS_PER_BATCH, Samples, Settings, chunks, prepared
+from idecode_core.scorers.call_network import PredictFn, UserModel, check_weights, close, open_program
 from idecode_core.transforms import SmallAffine, TransformSet, transform_settings
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -41,37 +42,46 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def register_base_ncm(
-    name: str, loss: Loss, against: Literal["g", "x"] = "x", familiarity: bool = False
+    name: str,
+    loss: Loss,
+    against: Literal["g", "x"] = "x",
+    familiarity: bool = False,
+    *,
+    title: str = "",
+    means: str = "",
 ) -> None:
-    """Name a base NCM of your own, so that detectors with it can be saved. Register it again before loading them."""
+    """Name a base NCM of your own, so that detectors with it can be saved. Register it again before loading them.
+
+    Cards show `title`, the formula in one line; Inspect shows `means`, what it says of one draw.
+    """
     if name in BASE_NCMS and name not in NEW_NAMES:
         raise SettingError(f"A base NCM called {name!r} comes with this program; choose another name.")
     NEW_NAMES.add(name)
-    BASE_NCMS[name] = BaseNCM(loss, against, familiarity)
+    BASE_NCMS[name] = BaseNCM(loss, against, title, means, familiarity)
 
 
 @dataclass(frozen=True, eq=False)
-class OwnPredicted(Predicted):
+class UserPredicted(Predicted):
     """What a user's network says of m variants, under any base NCM."""
 
-    own: BaseNCM | None = None
+    user_ncm: BaseNCM | None = None
 
     def scores(self, base_ncm: str) -> Tensor:
-        found = self._ncm(base_ncm)(self.prediction, self.reference, self.target, self._features)
+        scores = self._ncm(base_ncm)(self.prediction, self.reference, self.target, self._features)
         expected = self.prediction.shape[:2]
-        if not isinstance(found, Tensor) or found.shape != expected:
-            came = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        if not isinstance(scores, Tensor) or scores.shape != expected:
+            came = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
             raise SettingError(
                 f"The base NCM {base_ncm} must give one score per variant: expected a tensor of shape {tuple(expected)}, got "
                 f"{came}. Reduce over the last axis."
             )
-        return found
+        return scores
 
     def terms(self, base_ncm: str) -> dict[str, Tensor]:
         return self._ncm(base_ncm).terms(self.prediction, self.reference, self.target, self._features)
 
     def _ncm(self, base_ncm: str) -> BaseNCM:
-        return self.own or BASE_NCMS[base_ncm]
+        return self.user_ncm or BASE_NCMS[base_ncm]
 
     @property
     def _features(self) -> Tensor | None:
@@ -79,19 +89,21 @@ class OwnPredicted(Predicted):
 
 
 @dataclass(frozen=True, eq=False)
-class OwnScorer(ImageScorer):
+class UserScorer(ImageScorer):
     """A user's network, G and the base NCM, with the preprocessing that belongs to them."""
 
     kind: ClassVar[str] = "own"
+    title: ClassVar[str] = "iDECODe around your network"
+    summary: ClassVar[str] = "how badly your network answers for transformed pictures, by a base NCM"
 
-    model: OwnModel  # type: ignore[assignment]  # it answers; it need not be taken apart into encoder and head
-    own_ncm: BaseNCM | None = None
+    model: UserModel  # type: ignore[assignment]  # it answers; it need not be taken apart into encoder and head
+    user_ncm: BaseNCM | None = None
     """A base NCM without a name: it scores, and cannot be saved."""
     probe: Tensor = field(init=False)
     """What the network says of fixed inputs: (PROBES, outputs)."""
 
     def __post_init__(self) -> None:
-        if self.own_ncm is None and self.base_ncm not in BASE_NCMS:
+        if self.user_ncm is None and self.base_ncm not in BASE_NCMS:
             raise SettingError(
                 f"No base NCM is called {self.base_ncm!r}; expected one of {', '.join(BASE_NCMS)}, or one of your own that "
                 "register_base_ncm has named in this session."
@@ -102,7 +114,7 @@ class OwnScorer(ImageScorer):
         """Ask the network and the base NCM once: what does not fit is said here, before anything is calibrated."""
         size = self.preprocessing.size
         x = torch.from_numpy(np.random.default_rng(0).random((PROBES, 3, size, size), dtype=np.float32))
-        ncm = self.own_ncm or BASE_NCMS[self.base_ncm]
+        ncm = self.user_ncm or BASE_NCMS[self.base_ncm]
         if ncm.familiarity and self.model.features is None:
             raise SettingError(
                 f"The base NCM {self.base_ncm} looks at features: name the layer that gives them after its ReLU, such as "
@@ -116,7 +128,7 @@ class OwnScorer(ImageScorer):
         x = x.to(self.device)
         try:
             with torch.inference_mode():
-                said, one = self.model(x)[0].float().cpu(), self.model(x[:1])[0].float().cpu()
+                said, alone = self.model(x)[0].float().cpu(), self.model(x[:1])[0].float().cpu()
         except IdecodeError:
             raise
         except Exception as error:  # foreign code may raise anything
@@ -125,7 +137,7 @@ class OwnScorer(ImageScorer):
                 f"batches of any size: {type(error).__name__}, {reason(error)}. Check size=, mean= and std=; export a program "
                 'with dynamic_shapes=({0: torch.export.Dim("batch")},).'
             ) from error
-        if not close(one, said[:1]):
+        if not close(alone, said[:1]):
             warnings.warn(
                 "The network says something else of a picture alone than in company, so scores depend on the batch. Is a layer "
                 "in training mode, or does one look across the batch?",
@@ -160,7 +172,9 @@ class OwnScorer(ImageScorer):
     def predict_variants(
         self, x: Tensor, gx: Tensor, parameters: Tensor, base_ncms: Sequence[str] | None = None
     ) -> Predicted:
-        ncms = [self.own_ncm] if self.own_ncm else [BASE_NCMS[name] for name in base_ncms or [self.base_ncm]]
+        ncms = (
+            [self.user_ncm] if self.user_ncm else [BASE_NCMS[name] for name in base_ncms or [self.base_ncm]]
+        )
         reference = None
         together = max(1, min(VARIANTS_PER_BATCH, PIXELS_PER_BATCH // self.preprocessing.size**2))
         if any(ncm.asks_x for ncm in ncms):
@@ -171,7 +185,9 @@ class OwnScorer(ImageScorer):
         )  # (batch, m, outputs)
         features = [seen.float() for _, seen in answers if seen is not None]
         z_g = torch.cat(features).unflatten(0, gx.shape[:2]) if features else prediction[..., :0]
-        return OwnPredicted(prediction, reference, self.transforms.target(parameters), z_g, own=self.own_ncm)
+        return UserPredicted(
+            prediction, reference, self.transforms.target(parameters), z_g, user_ncm=self.user_ncm
+        )
 
     def logits(self, samples: Samples) -> Tensor:
         together = max(1, min(VARIANTS_PER_BATCH, PIXELS_PER_BATCH // self.preprocessing.size**2))
@@ -183,7 +199,7 @@ class OwnScorer(ImageScorer):
         return torch.cat(rows)
 
     def settings(self) -> Settings:
-        if self.own_ncm is not None:
+        if self.user_ncm is not None:
             raise CheckpointError(
                 "A base NCM that is a function without a name cannot be saved: name it with "
                 "register_base_ncm(name, function), and give that name as base_ncm."
@@ -220,19 +236,20 @@ class OwnScorer(ImageScorer):
         device: torch.device,
         model: nn.Module | PredictFn | None = None,
         trust_program: bool = False,
-    ) -> "OwnScorer":
+    ) -> "UserScorer":
         stored, network = settings["stored"], settings["network"]
         if stored == "program":
-            own: Any = open_program(tensors["program"], trust_program)
+            given: Any = open_program(tensors["program"], trust_program)
         elif model is None:
             what = "predict_fn" if stored == "function" else "network"
             raise CheckpointError(
                 f"This detector was made around a {what} of type {network}, whose code is not stored: give it again, "
-                f"load_detector(folder, model={what})."
+                f"load_detector(folder, {'predict_fn' if stored == 'function' else 'model'}={what}), or --model module:function on the "
+                "command line, of `idecode app` too."
             )
         else:
-            own = model
-        answers = OwnModel(own, settings["mean"], settings["std"], device, settings["features"])
+            given = model
+        answers = UserModel(given, settings["mean"], settings["std"], device, settings["features"])
         if stored == "program":
             answers.program = tensors["program"]  # as it was stored, so that its hash stays
         else:
@@ -240,7 +257,7 @@ class OwnScorer(ImageScorer):
         scorer = cls.around(answers, settings, device)
         if not close(scorer.probe, tensors["probe"]):
             raise CheckpointError(
-                f"The {type(own).__name__} that was given says something else of the stored probe than the {network} that was "
+                f"The {type(given).__name__} that was given says something else of the stored probe than the {network} that was "
                 "calibrated, so its p-values would mean nothing. Give the same network, or calibrate this one."
             )
         object.__setattr__(
@@ -249,7 +266,21 @@ class OwnScorer(ImageScorer):
         return scorer
 
 
-def own_scorer(
+@contextmanager
+def calibration_bar(samples: Samples) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr while a network is calibrated, in a terminal or a notebook; nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    notebook = Console().is_jupyter
+    console = Console(stderr=True, force_jupyter=False, force_terminal=True if notebook else None)
+    columns = TextColumn("calibrating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=len(samples) if hasattr(samples, "__len__") else None)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def user_scorer(
     network: nn.Module | ExportedProgram | None = None,
     *,
     predict_fn: PredictFn | None = None,
@@ -261,19 +292,19 @@ def own_scorer(
     features: str | None = None,
     classes: Sequence[str] = (),
     device: torch.device,
-) -> OwnScorer:
+) -> UserScorer:
     """The scorer of `Detector.around`, which says what the arguments mean."""
     if (network is None) == (predict_fn is None):
         raise SettingError("Give either a network or a predict_fn, and not both.")
-    answers = OwnModel(network if network is not None else predict_fn, mean, std, device, features)  # type: ignore[arg-type]
-    name, own = (
+    answers = UserModel(network if network is not None else predict_fn, mean, std, device, features)  # type: ignore[arg-type]
+    name, ncm = (
         (base_ncm, None)
         if isinstance(base_ncm, str)
         else (getattr(base_ncm, "__name__", "of your own"), base_ncm)
     )
-    if own is not None and not isinstance(own, BaseNCM):
-        if not callable(own):
-            raise SettingError(f"base_ncm must be a name, a function or a BaseNCM, got {type(own).__name__}.")
-        own = BaseNCM(own, "x")
+    if ncm is not None and not isinstance(ncm, BaseNCM):
+        if not callable(ncm):
+            raise SettingError(f"base_ncm must be a name, a function or a BaseNCM, got {type(ncm).__name__}.")
+        ncm = BaseNCM(ncm, "x")
     preprocessing = Preprocessing(size, grey=len(answers.mean) == 1)
-    return OwnScorer(answers, transforms or SmallAffine(), name, preprocessing, device, tuple(classes), own)
+    return UserScorer(answers, transforms or SmallAffine(), name, preprocessing, device, tuple(classes), ncm)

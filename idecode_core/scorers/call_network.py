@@ -5,9 +5,14 @@ its weights, never its code; only a torch.export program is stored whole.
 """
 
 import io
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
-from idecode_core.errors import CheckpointError, SettingError
+from idecode_core.errors import CheckpointError, IdecodeError, SettingError
+from idecode_core.files.read import reason
 
 PROBE_TOLERANCE = 1e-3
 PREFIX = "network."
@@ -26,7 +32,7 @@ PredictFn = Callable[[NDArray[np.float32]], Any]
 """Normalised pictures, float32 (batch, channels, size, size) -> what is said of each, (batch, outputs)."""
 
 
-class OwnModel:
+class UserModel:
     """A user's network, with the normalisation that it expects: pictures in [0, 1] in, (batch, outputs) out."""
 
     def __init__(
@@ -53,6 +59,8 @@ class OwnModel:
             raise SettingError(
                 "features= names a layer of a torch.nn.Module; leave it out for a program or a function."
             )
+        if features is not None:
+            _check_layer(network, features)
 
     @cached_property
     def dtype(self) -> torch.dtype:
@@ -85,7 +93,7 @@ class OwnModel:
             return {"program": self.program}
         if not isinstance(self.network, nn.Module):
             return {}
-        found: dict[str, Tensor] = {}
+        stored: dict[str, Tensor] = {}
         for name, value in self.network.state_dict().items():
             if (
                 not isinstance(value, Tensor)
@@ -98,8 +106,8 @@ class OwnModel:
                     "the network as a torch.export program, which is saved whole."
                 )
             half = value.dtype in (torch.float16, torch.bfloat16)
-            found[PREFIX + name] = value.detach().float() if half else value.detach()
-        return found
+            stored[PREFIX + name] = value.detach().float() if half else value.detach()
+        return stored
 
     @cached_property
     def program(self) -> Tensor:
@@ -111,12 +119,22 @@ class OwnModel:
 
 
 def _per_channel(values: Sequence[float], name: str) -> tuple[float, ...]:
-    found = tuple(float(value) for value in values)
-    if len(found) not in (1, 3):
+    numbers = tuple(float(value) for value in values)
+    if len(numbers) not in (1, 3):
         raise SettingError(
-            f"{name} must have 3 numbers, or 1 for a network that takes grey pictures; got {len(found)}."
+            f"{name} must have 3 numbers, or 1 for a network that takes grey pictures; got {len(numbers)}."
         )
-    return found
+    return numbers
+
+
+def _check_layer(network: Any, features: str) -> None:
+    layers = [name for name, _ in network.named_modules() if name]
+    if features not in layers:
+        near = get_close_matches(features, layers, n=5, cutoff=0.4) or layers[-5:]
+        raise SettingError(
+            f"The network has no layer {features!r}, which features= names; near names are {', '.join(near)}. "
+            "network.named_modules() lists them all."
+        )
 
 
 def _refuse_network(network: object) -> Callable[[Any], Any]:
@@ -173,17 +191,17 @@ def close(ours: Tensor, theirs: Tensor) -> bool:
     return bool((ours - theirs).abs().max() <= PROBE_TOLERANCE * max(float(theirs.abs().max()), 1e-6))
 
 
-def check_weights(model: OwnModel, tensors: Mapping[str, Tensor], network: str) -> None:
-    own = model.tensors()
+def check_weights(model: UserModel, tensors: Mapping[str, Tensor], network: str) -> None:
+    given = model.tensors()
     stored = {name: value for name, value in tensors.items() if name.startswith(PREFIX)}
-    other = sorted(own.keys() ^ stored.keys())
+    other = sorted(given.keys() ^ stored.keys())
     if other:
         raise CheckpointError(
             f"The {type(model.network).__name__} that was given is built otherwise than the {network} that was calibrated: "
             f"{len(other)} weights are in one and not in the other, such as {other[0].removeprefix(PREFIX)}. Give the same "
             "network."
         )
-    changed = [name for name, value in stored.items() if not _same(own[name].cpu(), value)]
+    changed = [name for name, value in stored.items() if not _same(given[name].cpu(), value)]
     if changed:
         raise CheckpointError(
             f"The network that was given has other weights than the one that was calibrated: {len(changed)} of {len(stored)} "
@@ -200,11 +218,40 @@ def _same(ours: Tensor, theirs: Tensor) -> bool:
     )
 
 
+def imported_network(place: str) -> Any:
+    """What "module:name" names: a network, a predict_fn, or a function without arguments that makes one. This runs the user's code;
+    modules are looked for in the current folder too."""
+    module, colon, name = place.partition(":")
+    if not (module and colon and name):
+        raise SettingError(
+            f"The model {place!r} is no import path: expected module:function, such as mine:network for network() in mine.py."
+        )
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
+    try:
+        named = getattr(import_module(module), name)
+        if isinstance(named, nn.Module):
+            return named
+        needed = [
+            p
+            for p in signature(named).parameters.values()
+            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ]
+        return named if needed else named()
+    except IdecodeError:
+        raise
+    except Exception as error:  # foreign code may raise anything
+        raise SettingError(
+            f"The model {place} could not be had ({type(error).__name__}: {reason(error)}): expected a function {name} in the module "
+            f"{module} that gives the network. Run it where that module can be imported."
+        ) from error
+
+
 def open_program(program: Tensor, trusted: bool) -> ExportedProgram:
     if not trusted:
         raise CheckpointError(
             "This detector holds a torch.export program, and opening one can run code of whoever made it. If you trust "
-            "where the folder comes from: load_detector(folder, trust_program=True)."
+            "where the folder comes from: load_detector(folder, trust_program=True), or --trust-program."
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torch's own, about buffers that it reads from

@@ -2,14 +2,13 @@
 arXiv 2203.10807)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from idecode_core.baselines.on_network import OnNetwork, logits
 from idecode_core.errors import SettingError
 from idecode_core.models.equivariant import Equivariant
+from idecode_core.scorers.once import OnNetwork, logits
 
 
 def principal(d: int) -> int:
@@ -29,8 +28,9 @@ class ViM(OnNetwork):
     seen from o, spread least. alpha makes the first term as large as the largest logit, on average over training points.
     """
 
-    kind: ClassVar[str] = "vim"
-    term: ClassVar[str] = "what does not fit what was learned, less what speaks for any class"
+    kind, title = "vim", "ViM"
+    term = "what does not fit what was learned, less what speaks for any class"
+    summary = "length of the features outside of the space of training features, less the evidence for any class (Wang et al. 2022)"
 
     origin: Tensor  # (d,): o
     residual: Tensor  # (d, d - principal): R

@@ -5,24 +5,35 @@ identity as in Eq. 3. A subclass says which distance: one file each.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from idecode_core.baselines.fitted import FittedScorer, network_tensors, network_weights
 from idecode_core.device import CPU
 from idecode_core.draws import Prepared
-from idecode_core.errors import SettingError
 from idecode_core.image.features import Preprocessing, eight_bits
-from idecode_core.image.pictures import TakesPictures
+from idecode_core.image.scorer import TakesPictures
 from idecode_core.models.equivariant import Encoder, ModelConfig
 from idecode_core.models.pieces import in_pieces
-from idecode_core.models.restore import with_weights
-from idecode_core.scorer import Samples, Settings, Variant, Vectors, chunks, prepared
+from idecode_core.scorer import (
+    Inspected,
+    Progress,
+    Samples,
+    Scored,
+    Settings,
+    Variant,
+    Vectors,
+    check_n,
+    chunks,
+    in_one_pass,
+    prepared,
+    terms_by_draw,
+)
+from idecode_core.scorers.once import read_network, read_tensors, stored_tensors, to_device
 from idecode_core.transforms import TransformSet, build_transforms, transform_settings
 
 PIXELS_PER_BATCH = 2**20  # 20 pictures of 224 x 224: a laptop's caches hold their activations
@@ -49,7 +60,7 @@ class Features(TakesPictures):
     device: torch.device = CPU
 
     def __post_init__(self) -> None:
-        self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+        to_device(self)
 
     def points_per_batch(self, n: int) -> int:
         return max(1, PIXELS_PER_BATCH // (n * self.transforms.variants * self.preprocessing.size**2))
@@ -71,12 +82,22 @@ class Features(TakesPictures):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FeatureScorer(Features, FittedScorer):
+class FeatureScorer(Features):
     """Features, and what is far from those of the proper training set. `classes` are the user's, if there are any."""
 
-    def __post_init__(self) -> None:
-        Features.__post_init__(self)
-        FittedScorer.__post_init__(self)
+    kind: ClassVar[str]
+    title: ClassVar[str]
+    term: ClassVar[str]
+    """The one summand of a draw's score, in words a newcomer understands."""
+    summary: ClassVar[str]
+    """What the number is, in one line."""
+
+    classes: tuple[str, ...] = ()
+
+    @staticmethod
+    def blank(config: ModelConfig) -> Frozen:
+        """The network before its weights are loaded."""
+        return blank(config)
 
     @classmethod
     @abstractmethod
@@ -91,73 +112,69 @@ class FeatureScorer(Features, FittedScorer):
     def nearest(self, z: Tensor) -> Tensor:
         """Features (batch, d) -> the class that each lies closest to (batch,)."""
 
-    def scored(self, points: Sequence[Prepared], n: int) -> tuple[Vectors, Tensor]:
-        drawn, _, z = self.variants(points, n)
-        return self.draw_scores(z, n), drawn
+    def score(
+        self, samples: Samples, *, n: int = 1, seed: int = 0, progress: Progress | None = None
+    ) -> Scored:
+        check_n(n)
+
+        def batches() -> Iterator[tuple[dict[str, Vectors], Tensor]]:
+            for points in chunks(prepared(self, samples, seed), self.points_per_batch(n)):
+                drawn, _, z = self.variants(points, n)
+                yield {"": self.draw_scores(z, n)}, drawn
+
+        return in_one_pass(batches(), progress, "image")[""]
 
     def draw_scores(self, z: Tensor, n: int) -> Vectors:
         """Features of all variants (batch, m, d) -> one score per draw (batch, n)."""
         with torch.inference_mode():
-            found = self.distances(z.flatten(0, 1)).unflatten(0, z.shape[:2])
-        vectors: Vectors = found.cpu().double().numpy().reshape(len(z), n, -1).mean(axis=2)
+            scores = self.distances(z.flatten(0, 1)).unflatten(0, z.shape[:2])
+        vectors: Vectors = scores.cpu().double().numpy().reshape(len(z), n, -1).mean(axis=2)
         return vectors
 
-    def looked_at(self, point: Prepared, n: int) -> tuple[Vectors, tuple[Variant, ...]]:
-        drawn, gx, z = self.variants([point], n)
+    def inspect(self, sample: Any, *, n: int = 1, seed: int = 0) -> Inspected:
+        check_n(n)
+        drawn, gx, z = self.variants(list(prepared(self, sample, seed)), n)
         each = self.draw_scores(z, z.shape[1])[0]  # (m,): one per variant
-        images = eight_bits(gx[0])
+        images, applied = eight_bits(gx[0]), self.transforms.describe(drawn[0])
         with torch.inference_mode():
             closest = [self.classes[int(c)] for c in self.nearest(z[0])] if self.classes else []
         said = [f"closest to {name}" for name in closest] or [f"distance {score:.3g}" for score in each]
-        applied = self.transforms.describe(drawn[0])
-        shown = tuple(
+        variants = tuple(
             Variant(images[i], applied[i], said[i], float(each[i]), i // self.transforms.variants)
             for i in range(len(each))
         )
-        return self.draw_scores(z, n)[0], shown
+        vector = self.draw_scores(z, n)[0]
+        return Inspected(vector, variants, terms_by_draw({self.term: vector}))
 
     def describe(self, parameters: Tensor) -> list[str]:
         return self.transforms.describe(parameters)
 
     def settings(self) -> Settings:
         return {
-            **super().settings(),
+            "kind": self.kind,
+            "base_ncm": self.kind,
+            "preprocessing": asdict(self.preprocessing),
+            "classes": list(self.classes),
             "model": asdict(self.model.config),
             "transforms": transform_settings(self.transforms),
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        return {**network_tensors(self.model), **super().tensors()}
+        return stored_tensors(self)
 
     @classmethod
-    def rest(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-        config = ModelConfig.read(settings["model"])
-        return {
-            "model": with_weights(lambda: blank(config), network_weights(tensors)),
-            "transforms": build_transforms(settings["transforms"]),
-        }
+    def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device) -> Self:
+        return cls(
+            model=read_network(cls.blank, settings["model"], tensors),
+            transforms=build_transforms(settings["transforms"]),
+            preprocessing=Preprocessing(**settings["preprocessing"]),
+            classes=tuple(settings["classes"]),
+            device=device,
+            **read_tensors(cls, tensors),
+        )
 
 
-def blank(config: ModelConfig) -> Frozen:
+def blank(config: ModelConfig, kind: type[Frozen] = Frozen) -> Frozen:
     """A frozen network before its weights are loaded; torch's global generator is left as it was."""
     with torch.random.fork_rng(devices=()):
-        return Frozen(config)
-
-
-def check_features(z: Tensor, y: Tensor, fewest: int) -> None:
-    """SettingError unless there are enough features, with one class each, that are numbers and differ."""
-    if z.ndim != 2 or len(z) < fewest or y.shape != z.shape[:1]:
-        raise SettingError(
-            f"Expected features (N, d) of at least {fewest} training points and one class each, got {tuple(z.shape)} and "
-            f"{tuple(y.shape)}; add training points."
-        )
-    if not z.isfinite().all():
-        raise SettingError(
-            f"{int((~z.isfinite()).any(dim=1).sum())} of {len(z)} training points have features that are not finite numbers: "
-            "expected none; check the network's weights and the pictures."
-        )
-    if torch.equal(z, z[:1].expand_as(z)):
-        raise SettingError(
-            f"All {len(z)} training points have the same features, so there is no distance to measure: expected different "
-            "pictures, and a network that tells them apart."
-        )
+        return kind(config)

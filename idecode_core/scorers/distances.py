@@ -1,0 +1,183 @@
+"""Mahalanobis distance of features from the closest class of the training set (Lee et al. 2018, arXiv 1807.03888).
+
+All classes share one covariance, shrunk as Ledoit and Wolf do, so that fewer points than features are enough. One class
+for all is what is left where there are no labels (SSD, Sehwag et al. 2021, arXiv 2103.12051, with one cluster).
+
+Distance of features from their k-th nearest neighbour in the training set (Sun et al. 2022, arXiv 2204.06507).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from idecode_core.errors import SettingError
+from idecode_core.models.equivariant import Equivariant
+from idecode_core.scorers.features import FeatureScorer
+from idecode_core.scorers.once import OnNetwork, check_features
+
+
+def shared_gaussian(z: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The Gaussians of features (N, d) of classes y (N,): the mean of all (d,), L (d, d) with S^-1 = L L', and the classes'
+    means (classes, d) as (mu_c - centre) L."""
+    from sklearn.covariance import ledoit_wolf
+
+    features, classes = z.double().numpy(), np.unique(y.numpy())
+    means = np.stack([features[y.numpy() == c].mean(axis=0) for c in classes])  # (classes, d)
+    spread = features - means[np.searchsorted(classes, y.numpy())]
+    covariance, _ = ledoit_wolf(spread, assume_centered=True)
+    values, vectors = np.linalg.eigh(covariance)
+    if values[-1] <= 0:
+        raise SettingError(
+            "The features of each class are all the same, so their covariance is singular: expected several different pictures "
+            "per class; add training points."
+        )
+    whiten = vectors / np.sqrt(np.maximum(values, 1e-12))  # (d, d)
+    centre = features.mean(axis=0)
+    arrays = (centre, whiten, (means - centre) @ whiten)
+    return tuple(torch.from_numpy(array).float() for array in arrays)  # type: ignore[return-value]
+
+
+def squared_distances(z: Tensor, centre: Tensor, whiten: Tensor, means: Tensor) -> Tensor:
+    """(z - mu_c)' S^-1 (z - mu_c) of features (batch, d) for each class: (batch, classes)."""
+    white = (z - centre) @ whiten
+    return torch.cdist(white, means, compute_mode="donot_use_mm_for_euclid_dist").square()
+
+
+def gaussian_fields(z: Tensor, y: Tensor) -> dict[str, Tensor]:
+    return dict(zip(("centre", "whiten", "means"), shared_gaussian(z, y), strict=True))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Mahalanobis(FeatureScorer):
+    """Score: min over classes c of (z - mu_c)' S^-1 (z - mu_c), for z = f(g(x)) of length 1."""
+
+    kind, title, term = "mahalanobis", "Mahalanobis distance of each draw", "distance from the known ones"
+    summary = (
+        "the Mahalanobis distance of M's features of g(x), at length 1, from the closest class of the training set (Lee et al. "
+        "2018), M being a frozen network"
+    )
+
+    centre: Tensor  # (d,): the mean of all features
+    whiten: Tensor  # (d, d): L with S^-1 = L L'
+    means: Tensor  # (classes, d): (mu_c - centre) L
+
+    @classmethod
+    def fit(cls, z: Tensor, y: Tensor, **parts: Any) -> Self:
+        check_features(z, y, 2)
+        parts |= gaussian_fields(z, y)
+        return cls(**parts)
+
+    def squares(self, z: Tensor) -> Tensor:
+        """Squared distances from each class: (batch, classes)."""
+        return squared_distances(z.to(self.device), self.centre, self.whiten, self.means)
+
+    def distances(self, z: Tensor) -> Tensor:
+        return self.squares(z).amin(dim=1)
+
+    def nearest(self, z: Tensor) -> Tensor:
+        return self.squares(z).argmin(dim=1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MahalanobisOnce(OnNetwork):
+    """The same score of x itself, for z = f(x) as the network gives it (plain, one layer)."""
+
+    kind, title, term = "mahalanobis_once", "Mahalanobis distance", Mahalanobis.term
+    summary = "squared Mahalanobis distance of the network's features from those of the closest class (Lee et al. 2018)"
+
+    centre: Tensor  # (d,)
+    whiten: Tensor  # (d, d)
+    means: Tensor  # (classes, d)
+
+    @classmethod
+    def learned(cls, z: Tensor, y: Tensor, model: Equivariant) -> dict[str, Tensor]:
+        return gaussian_fields(z, y)
+
+    def of_features(self, z: Tensor, logits: Tensor) -> Tensor:
+        return squared_distances(z, self.centre, self.whiten, self.means).amin(dim=1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UnitMahalanobisOnce(OnNetwork):
+    """The same on features of length 1: how much is seen varies with contrast, and says little of what (Mueller and Hein
+    2025, arXiv 2505.18032)."""
+
+    kind, title, term = "unit_mahalanobis_once", "Mahalanobis distance, length 1", Mahalanobis.term
+    summary = (
+        "squared Mahalanobis distance of the network's features, at length 1, from those of the closest class (Mueller and Hein "
+        "2025)"
+    )
+
+    centre: Tensor  # (d,)
+    whiten: Tensor  # (d, d)
+    means: Tensor  # (classes, d)
+
+    @classmethod
+    def learned(cls, z: Tensor, y: Tensor, model: Equivariant) -> dict[str, Tensor]:
+        return gaussian_fields(normalize(z, dim=-1), y)
+
+    def of_features(self, z: Tensor, logits: Tensor) -> Tensor:
+        z = normalize(z, dim=-1)
+        return squared_distances(z, self.centre, self.whiten, self.means).amin(dim=1)
+
+
+K = 5
+"""Which neighbour: measured on development data (research/feature_choice.py, docs/your-own-data.md)."""
+PUBLISHED_K = 50
+"""For CIFAR-10, with all training features in the bank."""
+MOST = 20_000
+"""Features that are kept; more are thinned out evenly."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Neighbours(FeatureScorer):
+    """Score: the distance of z = f(g(x)), of length 1, from the k-th nearest feature of the training set."""
+
+    kind, title = "neighbours", "distance from a near neighbour, of each draw"
+    term = "distance from the most similar known ones"
+    summary = (
+        "the distance of M's features of g(x), at length 1, from their 5th nearest neighbour in the training set (Sun et al. "
+        "2022), M being a frozen network"
+    )
+
+    bank: Tensor  # (N, d)
+    labels: Tensor  # (N,): the classes of the bank
+    k: Tensor  # (1,)
+
+    @classmethod
+    def fit(cls, z: Tensor, y: Tensor, *, k: int = K, **parts: Any) -> Self:
+        check_features(z, y, k)
+        kept = torch.linspace(0, len(z) - 1, min(len(z), MOST)).round().long()
+        bank = z[kept].half().float()  # half precision, so that it is stored in half the room
+        return cls(bank=bank, labels=y[kept], k=torch.tensor([k]), **parts)
+
+    def distances(self, z: Tensor) -> Tensor:
+        return torch.cdist(z.to(self.device), self.bank).kthvalue(int(self.k), dim=1).values
+
+    def nearest(self, z: Tensor) -> Tensor:
+        return self.labels[torch.cdist(z.to(self.device), self.bank).argmin(dim=1)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NeighboursOnce(OnNetwork):
+    """The same score of x itself as published: k = 50, and all training features are kept."""
+
+    kind, title, term = "neighbours_once", "kNN", Neighbours.term
+    summary = (
+        "distance of the network's features, at length 1, from their 50th nearest neighbour (Sun et al. 2022)"
+    )
+    fewest = PUBLISHED_K
+
+    bank: Tensor  # (N, d)
+    k: int = PUBLISHED_K
+
+    @classmethod
+    def learned(cls, z: Tensor, y: Tensor, model: Equivariant) -> dict[str, Tensor]:
+        return {"bank": normalize(z, dim=-1).half().float()}  # stored in half the room
+
+    def of_features(self, z: Tensor, logits: Tensor) -> Tensor:
+        return torch.cdist(normalize(z, dim=-1), self.bank).kthvalue(self.k, dim=1).values
