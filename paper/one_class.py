@@ -1,11 +1,12 @@
 """`reproduce one-class`: one class against the others, iDECODe beside its rivals, from stored scores (Table 2).
 
-`python -m idecode_core one-class` makes the scores; they lie in `<root>/one-class/scores/<set>--<method>.npz`, with the
-parts calibration, known (test points of the class) and strange (test points of the others).
+`python -m idecode_core paper one-class` makes the scores, on the shelf of `one-class/<what is known>` beside the detectors:
+iDECODe's are the place's own, and in `one-class/all-ranges/` with all four ranges of each draw.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,33 +14,51 @@ from numpy.typing import NDArray
 
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError
-from idecode_core.evaluation.methods import Metric
-from idecode_core.evaluation.metrics import auroc
-from idecode_core.evaluation.one_class_rivals import FOLDER, PARTS, read_one_class, score_path
-from idecode_core.evaluation.one_class_rivals import TITLES as RIVALS
-from idecode_core.evaluation.paper_one_class import reported_one_class
-from idecode_core.evaluation.rates import RateInBand, rate_in_band
-from idecode_core.experiments.results import Section
+from idecode_core.folder.shelf import CALIBRATION, id_and_ood, open_scores, score_paths
+from idecode_core.folder.stored import ONE_CLASS
+from idecode_core.quality.methods import Metric
+from idecode_core.quality.metrics import auroc
+from idecode_core.quality.strength import RateInBand, rate_in_band
 from idecode_core.report.tables import percent, table
 from idecode_core.training.recipes import CIFAR10_KINDS, CIFAR100_KINDS
+from paper.numbers import reported_one_class
+from paper.results import Section
 
 CIFAR10 = tuple(f"cifar10-{kind}" for kind in CIFAR10_KINDS)
 CIFAR100 = {number: f"cifar100-{kind}" for number, kind in CIFAR100_KINDS.items()}
-IDECODE = "idecode"
+RIVALS = {
+    "oc_svm": "OC-SVM",
+    "deep_svdd": "DeepSVDD",
+    "geometric": "GM",
+    "rotnet": "RotNet",
+    "auxiliary": "AUX",
+    "auxiliary_shifts": "AUX+Trans",
+    "goad": "GOAD",
+    "goad_affine": "GOAD, affine",
+    "csi": "CSI",
+}
+"""Kind of scorer -> the paper's name."""
 EPSILON, N, TARGET = 0.05, 5, 86.0
+PER_DRAW = 4
+"""Ranges, and so columns, of each draw where all are stored."""
 Vectors = NDArray[np.float64]
 Scores = Mapping[str, Vectors]
-"""By part: score vectors (N, n)."""
+"""Score vectors (N, n) of three parts: calibration, known (test points of the class), strange (those of the others)."""
 
 
-def read_parts(root: Path, name: str, method: str, suffix: str = "") -> Scores | None:
-    """What is stored of a method on a set; None where it was not run."""
-    path = score_path(root, name, method)
-    if not path.exists():
+def place(root: Path, known: str, all_ranges: bool = False) -> Path:
+    """Where the scores of detectors of one class are stored."""
+    return root / ONE_CLASS / ("all-ranges" if all_ranges else "") / known
+
+
+def read_parts(folder: Path, scorer: str = "") -> Scores | None:
+    """What is stored of a method on a class; None where it was not run."""
+    if not score_paths(folder, scorer):
         return None
-    names = {part: f"{part}{suffix}" for part in PARTS}
-    arrays = read_one_class(path, tuple(names.values()))
-    return {part: arrays[stored].astype(np.float64) for part, stored in names.items()}
+    sets = open_scores(folder, scorer).sets
+    known, (strange,) = id_and_ood(list(sets.values()), str(folder))
+    parts = {"calibration": sets[CALIBRATION], "known": known, "strange": strange}
+    return {part: one.score_vectors.astype(np.float64) for part, one in parts.items()}
 
 
 def over_runs(scores: Scores, n: int) -> Metric:
@@ -69,10 +88,12 @@ def mixed(each: Vectors) -> Vectors:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """iDECODe on one set: one range per draw (N, 20), and all four (N, 5, 4), which are averaged per draw."""
+    """iDECODe on one class: one range per draw (N, 20), and all four (N, 5, 4), which are averaged per draw."""
 
+    root: Path
+    dataset: str
     number: int
-    name: str
+    kind: str
     one: Scores
     all: Scores
 
@@ -80,25 +101,29 @@ class Found:
     def averaged(self) -> Scores:
         return {part: each.mean(axis=2) for part, each in self.all.items()}
 
-    @property
-    def dataset(self) -> str:
-        return self.name.split("-")[0]
+    @cached_property
+    def rivals(self) -> dict[str, Scores]:
+        """By method, those that were run on this class."""
+        folder = place(self.root, f"{self.dataset}-{self.kind}")
+        found = {name: read_parts(folder, method) for method, name in RIVALS.items()}
+        return {name: scores for name, scores in found.items() if scores is not None}
 
     @property
-    def kind(self) -> str:
-        return self.name.split("-")[1]
+    def rival_aurocs(self) -> dict[str, float]:
+        return {name: over_runs(scores, 1).mean for name, scores in self.rivals.items()}
 
     def paper(self, method: str) -> str:
         theirs = reported_one_class(self.dataset, self.number, method)
         return "–" if theirs is None else f"{theirs:.1f}"
 
 
-def find(root: Path, names: Mapping[int, str]) -> list[Found]:
+def find(root: Path, dataset: str, kinds: Mapping[int, str]) -> list[Found]:
     found = []
-    for number, name in names.items():
-        one, each = (read_parts(root, name, IDECODE, suffix) for suffix in ("_one", "_all"))
+    for number, kind in kinds.items():
+        one, each = (read_parts(place(root, f"{dataset}-{kind}", wide)) for wide in (False, True))
         if one is not None and each is not None:
-            found.append(Found(number, name, one, each))
+            split = {part: columns.reshape(len(columns), -1, PER_DRAW) for part, columns in each.items()}
+            found.append(Found(root, dataset, number, kind, one, split))
     return found
 
 
@@ -117,22 +142,14 @@ def idecode_table(found: list[Found]) -> str:
     return table([*titles, "paper: ICAD", "paper: n=5"], rows)
 
 
-def rival_aurocs(root: Path, one: Found) -> dict[str, float]:
-    """By method, those that were run on this set."""
-    found = {name: read_parts(root, one.name, method) for method, name in RIVALS.items()}
-    return {name: over_runs(s, 1).mean for name, s in found.items() if s is not None}
-
-
-def rivals_table(found: list[Found], by_set: Mapping[str, Mapping[str, float]]) -> str:
+def rivals_table(found: list[Found]) -> str:
     """Ours, and behind a slash the paper's number; iDECODe as Algorithm 1 has it, and as the released code."""
     rows = []
     for method in RIVALS.values():
-        cells = []
-        for one in found:
-            ours = by_set[one.name].get(method)
-            cells.append("–" if ours is None else f"{100 * ours:.1f} / {one.paper(method)}")
-        if any(cell != "–" for cell in cells):
-            rows.append([method, *cells])
+        ours = [one.rival_aurocs.get(method) for one in found]
+        if any(value is not None for value in ours):
+            beside = [(one.paper(method), value) for one, value in zip(found, ours, strict=True)]
+            rows.append([method, *("–" if v is None else f"{100 * v:.1f} / {paper}" for paper, v in beside)])
     for label, which in (("iDECODe n=5", "one"), ("iDECODe, all ranges, n=5", "averaged")):
         cells = [
             f"{100 * over_runs(getattr(one, which), N).mean:.1f} / {one.paper('iDECODe n=5')}"
@@ -156,18 +173,15 @@ def mixing_table(found: list[Found]) -> tuple[str, float]:
     return table(titles, rows), float(100 * (mean[3] - mean[2]))
 
 
-def rates_table(root: Path, found: list[Found]) -> tuple[str, str]:
+def rates_table(found: list[Found]) -> tuple[str, str]:
     """False detection rates of every calibrated method on its own class, and a sentence."""
-    rows, inside = [], []
-    for method, label in (("", "iDECODe n=5"), *RIVALS.items()):
-        cells = []
-        for one in found:
-            scores = read_parts(root, one.name, method) if method else one.one
-            rates = None if scores is None else rate(scores, N if not method else 1)
-            cells.append("–" if rates is None else str(rates))
-            inside += [] if rates is None else [rates.inside]
-        if any(cell != "–" for cell in cells):
-            rows.append([label, *cells])
+    rows, inside = [], list[bool]()
+    for label in ("iDECODe n=5", *RIVALS.values()):
+        scores = [one.rivals.get(label) if label in RIVALS.values() else one.one for one in found]
+        rates = [None if each is None else rate(each, min(N, each["known"].shape[1])) for each in scores]
+        inside += [each.inside for each in rates if each is not None]
+        if any(rates):
+            rows.append([label, *("–" if each is None else str(each) for each in rates)])
     outside = len(inside) - sum(inside)
     sentence = (
         f"All {len(inside)} rates lie inside of their bands."
@@ -177,26 +191,24 @@ def rates_table(root: Path, found: list[Found]) -> tuple[str, str]:
     return table(["flagged in %, [band]", *(one.kind for one in found)], rows), sentence
 
 
-def verdict(found: list[Found], by_set: Mapping[str, Mapping[str, float]]) -> str:
+def verdict(found: list[Found]) -> str:
     """The first sentences: where rivals are better, and whether the targets were reached."""
     better = [
         f"{method} on {one.kind} ({100 * value:.1f} against {ours:.1f})"
         for one in found
-        for method, value in by_set.get(one.name, {}).items()
+        for method, value in one.rival_aurocs.items()
         if 100 * value > (ours := 100 * over_runs(one.one, N).mean)
     ]
     beaten = (
         f"**With the same network and the same steps these beat iDECODe (n=5):** {', '.join(better)}."
         if better
         else "No rival that was run beats iDECODe (n=5) with the same network and the same steps."
-        if by_set
+        if any(one.rivals for one in found)
         else "No rival was run."
     )
-    run = {method for values in by_set.values() for method in values}
+    run = {method for one in found for method in one.rivals}
     if missing := [method for method in RIVALS.values() if method not in run]:
-        beaten += (
-            f" **Not run here** (they wait for `python -m idecode_core one-class`): {', '.join(missing)}."
-        )
+        beaten += f" **Not run here** (they wait for `python -m idecode_core paper one-class`): {', '.join(missing)}."
     five, single = ([over_runs(one.one, n).mean for one in found] for n in (N, 1))
     above, mean = sum(a > b for a, b in zip(five, single, strict=True)), 100 * float(np.mean(five))
     reached = "reaches" if mean >= TARGET else "**misses**"
@@ -209,20 +221,19 @@ def verdict(found: list[Found], by_set: Mapping[str, Mapping[str, float]]) -> st
 
 def one_class(root: Path | str = "checkpoints") -> Section:
     root = Path(root)
-    found = find(root, dict(enumerate(CIFAR10)))
+    found = find(root, "cifar10", dict(enumerate(CIFAR10_KINDS)))
     if not found:
         raise CheckpointError(
-            f"{root / FOLDER} has no scores of iDECODe: expected some of one class of CIFAR-10. Make them with `python -m "
-            "idecode_core one-class --classes all` (slow)."
+            f"{root / ONE_CLASS} has no scores of iDECODe: expected some of one class of CIFAR-10. Make them with `python -m "
+            "idecode_core paper one-class --classes all` (slow)."
         )
-    superclasses = find(root, CIFAR100)
-    by_set = {one.name: rivals for one in found if (rivals := rival_aurocs(root, one))}
-    compared = [one for one in found if one.name in by_set]
+    superclasses = find(root, "cifar100", CIFAR100_KINDS)
+    compared = [one for one in found if one.rivals]
     mixing, gain = mixing_table(found)
-    rates, sentence = rates_table(root, found)
+    rates, sentence = rates_table(found)
     first = found[0].one
     body = [
-        verdict(found, by_set),
+        verdict(found),
         f"Each class of CIFAR-10 in turn; k = {len(first['calibration'])}, about {len(first['known'])} test pictures of the "
         f"class against {len(first['strange'])} of the other nine, chosen by a fixed seed, so an AUROC has a sampling error of "
         'about one point. "±" is the standard deviation over runs of n draws (20 runs for n=1, 4 for n=5). Columns "all '
@@ -236,7 +247,7 @@ def one_class(root: Path | str = "checkpoints") -> Section:
             "This is a comparison at a small budget, which suits easy questions such as four turns and is far below what the "
             "authors of GM, GOAD, CSI and DeepSVDD spend: it does not say what these methods can reach. Behind the slash stands "
             "the paper's number, quoted there from other papers and networks.",
-            rivals_table(compared, by_set),
+            rivals_table(compared),
         ]
     if superclasses:
         body += [

@@ -1,4 +1,4 @@
-"""`score-attacks`: the attacked pictures of `runs/attacked/` through every detector of CIFAR-10 and every rival.
+"""`score-sets attacks`: the attacked pictures of `runs/attacked/` through every detector of CIFAR-10 and every rival.
 
 Slow, and it goes on where it was: each set is written as soon as it is scored. Rivals are fitted on the training side of the
 victim alone: banks and means on its proper training set, regressions on its validation part as it is, with noise and attacked by
@@ -14,40 +14,46 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from idecode_core.attacks import Victim, attack
-from idecode_core.attacks.sets import AttackedSet, read_attacked_set, to_tensor
-from idecode_core.baselines.layers import LayerScorer
-from idecode_core.baselines.supervised import SupervisedScorer
+from idecode_core.attacks.kinds import to_tensor
 from idecode_core.detector import Detector
 from idecode_core.draws import content_hash
 from idecode_core.errors import CheckpointError, DataError
-from idecode_core.experiments.adversarial import RIVALS
-from idecode_core.experiments.attack_scores import (
-    CALIBRATION,
-    CLEAN,
-    AttackScores,
-    Hashes,
-    Outcome,
-    VictimRecord,
-    read_attack_scores,
-    scores_path,
-    write_attack_scores,
-    write_record,
-)
 from idecode_core.folder.detector import load_detector, scorer_hash
+from idecode_core.folder.record import read_split, read_training
 from idecode_core.folder.settings import read_settings
-from idecode_core.folder.stored import CIFAR10_DETECTORS
-from idecode_core.folder.training_record import read_split, read_training
+from idecode_core.folder.shelf import (
+    CALIBRATION,
+    About,
+    ScoreSet,
+    read_score_file,
+    score_path,
+    score_paths,
+    write_scores,
+)
+from idecode_core.folder.stored import CIFAR10_DETECTORS, CLEAN
 from idecode_core.image.features import Preprocessing
+from idecode_core.image.read import Unrounded
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import load_images
-from idecode_core.image.unrounded import Unrounded
-from idecode_core.merged import MergedScorer
 from idecode_core.models import Equivariant
 from idecode_core.ncm import BASE_NCMS
 from idecode_core.scorer import SCORERS, Scorer, Vectors
+from idecode_core.scorers.merged import MergedScorer
+from idecode_core.scorers.once import OnceScorer
+from paper.adversarial import RIVALS
+from paper.attack_sets import (
+    AttackedSet,
+    Outcome,
+    VictimRecord,
+    place,
+    read_attacked_set,
+    write_record,
+)
+from paper.rivals.layers import SupervisedScorer
 
 POINTS = 1000
 """Attacked pictures per victim that are scored; about two seconds of one core each, for all attacks and detectors."""
@@ -78,7 +84,7 @@ def score_attacks(
     if not names:
         raise DataError(
             f"No attacked pictures are in {attacked}: expected one folder per victim. Make them with "
-            "`python -m idecode_core attack-sets`."
+            "`python -m idecode_core paper attack-sets`."
         )
     test = load_images("cifar10-test", data_root)
     for name in names:
@@ -127,74 +133,83 @@ def record_of(folder: Path, victim: Victim, found: Mapping[str, AttackedSet], po
     )
 
 
-def hashes(pictures: Tensor) -> Hashes:
+def hashes(pictures: Tensor) -> NDArray[np.bytes_]:
     return np.array([content_hash(picture.numpy()) for picture in pictures], dtype=np.bytes_)
 
 
-class Shelf:
-    """The stored scores of one detector on one victim, filled piece by piece."""
+@dataclass(frozen=True)
+class GrowingScores:
+    """What one scorer says of the sets of one victim, stored piece by piece; each picture is known by its content hash."""
 
-    def __init__(self, path: Path, scorer: str, draws: int) -> None:
-        self.path = path
-        self.scores = AttackScores(scorer)
-        with suppress(CheckpointError):  # not there, or of an earlier scorer
-            stored = read_attack_scores(path, scorer)
-            if all(vectors.shape[1] == draws for vectors in stored.sets.values()):
-                self.scores = stored
+    victim: Path
+    """Its place on the shelf."""
+    name: str
+    scorer: str
+    """The hash of the detector's scorer; of a rival, that of the victim whose layers it looks into."""
+    about: About
+    draws: int
 
     def takes(self, name: str) -> bool:
         """A set that was made against one detector is for that detector alone."""
-        return name.partition("@")[2] in ("", self.path.stem)
+        return name.partition("@")[2] in ("", self.name)
 
-    def missing(self, name: str, pictures: Tensor) -> Tensor:
-        """The pictures of a set that are not scored yet."""
-        known = set(self.scores.inputs.get(name, np.empty(0, np.bytes_)).tolist())
-        new = [i for i, one in enumerate(hashes(pictures).tolist()) if one not in known]
-        return pictures[new]
+    def read(self, name: str) -> ScoreSet:
+        """What is stored of a set; nothing of an earlier scorer."""
+        with suppress(CheckpointError):  # not there, or of an earlier scorer
+            stored = read_score_file(score_path(self.victim, name, self.name), self.scorer)
+            if stored.score_vectors.shape[1] == self.draws and stored.inputs is not None:
+                return stored
+        empty = np.empty((0, self.draws), np.float32)
+        return ScoreSet(name, name, name not in (CLEAN, CALIBRATION), empty, inputs=np.empty(0, "S32"))
+
+    def new(self, name: str, pictures: Tensor) -> NDArray[np.bool_]:
+        """Which pictures of a set are not scored yet (N,)."""
+        inputs = self.read(name).inputs
+        assert inputs is not None
+        return ~np.isin(hashes(pictures), inputs)
 
     def add(self, name: str, pictures: Tensor, vectors: Vectors) -> None:
         """Write the scores of some more pictures."""
-        sets, inputs = self.scores.sets, self.scores.inputs
-        more = vectors.astype(np.float32)
-        sets[name] = np.concatenate([sets[name], more]) if name in sets else more
-        inputs[name] = (
-            np.concatenate([inputs[name], hashes(pictures)]) if name in inputs else hashes(pictures)
+        stored = self.read(name)
+        self.write(
+            stored,
+            np.concatenate([stored.score_vectors, vectors.astype(np.float32)]),
+            np.concatenate([stored.inputs, hashes(pictures)]),
         )
-        write_attack_scores(self.path, self.scores)
+
+    def write(self, stored: ScoreSet, vectors: NDArray[np.floating], inputs: NDArray[np.bytes_]) -> None:
+        changed = replace(stored, score_vectors=vectors, inputs=inputs)
+        write_scores(self.victim, changed, self.scorer, self.name, self.about)
 
     def keep(self, sets: Sets) -> None:
         """Forget what is not in these sets any more, calibration points aside, and bring each set into their order."""
-        for name in self.scores.sets.keys() - {CALIBRATION}:
-            place = {one: i for i, one in enumerate(self.scores.inputs[name].tolist())}
-            order = (
-                [place[one] for one in hashes(sets[name]).tolist() if one in place] if name in sets else []
-            )
-            self.scores.sets[name] = self.scores.sets[name][order]
-            self.scores.inputs[name] = self.scores.inputs[name][order]
-            if not order:
-                del self.scores.sets[name], self.scores.inputs[name]
-        write_attack_scores(self.path, self.scores)
+        for path in score_paths(self.victim, self.name):
+            if path.stem == CALIBRATION:
+                continue
+            stored = self.read(path.stem)
+            place = {one: i for i, one in enumerate(stored.inputs.tolist())}  # type: ignore[union-attr]
+            wanted = hashes(sets[path.stem]).tolist() if path.stem in sets else []
+            if order := [place[one] for one in wanted if one in place]:
+                self.write(stored, stored.score_vectors[order], stored.inputs[order])  # type: ignore[index]
+            else:
+                path.unlink()
 
 
 def score_detectors(root: Path, victim: str, sets: Sets, report: Report | None) -> None:
     """DRAWS of every picture by every detector; networks that detectors share see a picture once."""
     found = {name: load_detector(root / name) for name in CIFAR10_DETECTORS if (root / name).is_dir()}
     shelves = {
-        name: Shelf(scores_path(root, victim, name), scorer_hash(one.scorer), DRAWS)
+        name: GrowingScores(place(root, victim), name, scorer_hash(one.scorer), About(name, name), DRAWS)
         for name, one in found.items()
     }
     for set_name, pictures in sets.items():
         done = 0
         for piece in pictures.split(PIECE):
-            takers = [
-                name
-                for name, shelf in shelves.items()
-                if shelf.takes(set_name) and len(shelf.missing(set_name, piece))
-            ]
-            wanted = {name: found[name] for name in takers}
+            new = {n: each.new(set_name, piece) for n, each in shelves.items() if each.takes(set_name)}
+            wanted = {name: found[name] for name, rows in new.items() if rows.any()}
             for name, vectors in all_vectors(wanted, piece).items():
-                new = np.isin(hashes(piece), hashes(shelves[name].missing(set_name, piece)))
-                shelves[name].add(set_name, piece[torch.from_numpy(new)], vectors[new])
+                rows = new[name]
+                shelves[name].add(set_name, piece[torch.from_numpy(rows)], vectors[rows])
             done += len(piece)
             if report is not None:
                 report(f"{victim}: {set_name}", done, len(pictures))
@@ -247,16 +262,17 @@ def score_rivals(
     """Fit, calibrate and score each rival for which something is missing."""
     identity, side = read_settings(folder).scorer_sha256, None
     for kind in RIVALS:
-        shelf = Shelf(scores_path(root, victim.name, kind), identity, draws=1)
+        about = About(RIVALS[kind], victim.name, labels=True)
+        shelf = GrowingScores(place(root, victim.name), kind, identity, about, draws=1)
         own = {name: pictures for name, pictures in sets.items() if shelf.takes(name)}
-        if all(not len(shelf.missing(name, pictures)) for name, pictures in own.items()):
+        if not any(shelf.new(name, pictures).any() for name, pictures in own.items()):
             shelf.keep(own)
             continue
         side = side or training_side(folder, victim, data_root)
         own = {CALIBRATION: side.held_out, **own}
         scorer = fit_rival(kind, victim, side)
         for i, (name, pictures) in enumerate(own.items()):
-            new = shelf.missing(name, pictures)
+            new = pictures[torch.from_numpy(shelf.new(name, pictures))]
             if len(new):
                 shelf.add(name, new, scorer.score(Unrounded(new)).score_vectors)
             if report is not None:
@@ -292,10 +308,10 @@ def training_side(folder: Path, victim: Victim, data_root: Path | None) -> Train
     )
 
 
-def fit_rival(kind: str, victim: Victim, side: TrainingSide) -> LayerScorer:
+def fit_rival(kind: str, victim: Victim, side: TrainingSide) -> OnceScorer:
     module, name = SCORERS[kind].split(":")
     rival: type[Any] = getattr(import_module(module), name)
     shown = {"clean": side.clean, "attacked": side.attacked} if issubclass(rival, SupervisedScorer) else {}
     parts = {"preprocessing": Preprocessing(victim.size), "device": victim.device, "classes": victim.classes}
-    scorer: LayerScorer = rival.fit(victim.model, side.x, side.y, **shown, **parts)
+    scorer: OnceScorer = rival.fit(victim.model, side.x, side.y, **shown, **parts)
     return scorer

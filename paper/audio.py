@@ -7,28 +7,33 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from idecode_core.audio.sets import ESC50_CATEGORIES
-from idecode_core.evaluation.ablations import ABLATIONS, ablation_aurocs
-from idecode_core.evaluation.methods import Metric, evaluate
-from idecode_core.evaluation.paper import AUDIO
-from idecode_core.evaluation.rates import rates_in_bands
-from idecode_core.evaluation.softmax import BesideSoftmax, beside_softmax, pooled
-from idecode_core.experiments.results import Section
-from idecode_core.folder.scores import DRAWS_PER_RUN
+from idecode_core.conformal import p_values, smoothed_p_values
+from idecode_core.conformal.calibration import aggregate_scores
+from idecode_core.folder.shelf import DRAWS_PER_RUN
 from idecode_core.folder.stored import Stored, open_all
+from idecode_core.quality.methods import Metric, evaluate
+from idecode_core.quality.metrics import auroc
+from idecode_core.quality.softmax import BesideSoftmax, beside_softmax, pooled
+from idecode_core.quality.strength import rates_in_bands
 from idecode_core.report.tables import fpr, interval, percent, table
+from paper.numbers import AUDIO
+from paper.results import Section
 
 DETECTORS = tuple(f"esc50-{category}" for category in ESC50_CATEGORIES)
 EPSILONS = (0.05, 0.1, 0.2)
 COLUMNS = ("SBP", "base score", "ICAD (n=1)", "n=5", "n=20", "masks + SBP, n=20")
 NCM_NAMES = {
-    "soft_disagreement": "soft disagreement, 1 - M(g(x))·M(x)",
     "invariance": "Eq. 3, ‖M(g(x)) - M(x)‖²",
     "kl_divergence": "KL",
     "argmax_disagreement": "argmax disagreement (smoothed p)",
     "label_cross_entropy": "-log M(g(x))[label of x]",
+    "soft_disagreement": "soft disagreement, 1 - M(g(x))·M(x)",
 }
+"""The base NCMs that are compared on the same predictions."""
+TIES = ("argmax_disagreement",)  # it has few values, and needs smoothed p-values
 
 
 def mean_row(rows: Sequence[BesideSoftmax]) -> BesideSoftmax:
@@ -39,13 +44,27 @@ def mean_row(rows: Sequence[BesideSoftmax]) -> BesideSoftmax:
     return BesideSoftmax(*(Metric.of(column.tolist()) for column in values.mean(axis=0)))
 
 
+def ablation_aurocs(stored: Stored, base_ncm: str) -> tuple[float, float, float]:
+    """AUROC at n = 1, 5, 20 of another base NCM against all OOD sets together, one run."""
+    scores = stored.beside(base_ncm)
+
+    def ranked(vectors: NDArray[np.floating], n: int) -> NDArray[np.float64]:
+        pair = scores.calibration.scores(n), aggregate_scores(vectors[:, :n])
+        if base_ncm in TIES:
+            return smoothed_p_values(*pair, generator=np.random.default_rng(n))
+        return p_values(*pair)
+
+    inside = scores.sets[stored.id_set.name].score_vectors
+    outside = np.concatenate([scores.sets[ood_set.name].score_vectors for ood_set in stored.ood_sets])
+    one, five, twenty = (auroc(-ranked(inside, n), -ranked(outside, n)) for n in (1, 5, 20))
+    return one, five, twenty
+
+
 def ablation_table(found: Sequence[Stored]) -> str:
     """Mean AUROC over the categories for every base NCM."""
     own = {str(stored.settings.scorer["base_ncm"]) for stored in found}
     rows = []
-    for base_ncm in ABLATIONS:
-        if base_ncm in own:
-            continue
+    for base_ncm in (name for name in NCM_NAMES if name not in own):
         means = np.mean([ablation_aurocs(stored, base_ncm) for stored in found], axis=0)
         rows.append([NCM_NAMES[base_ncm], *(f"{100 * mean:.1f}" for mean in means)])
     return table(["base NCM, mean AUROC", "n=1", "n=5", "n=20"], rows)
@@ -95,7 +114,8 @@ def audio(root: Path | str = "checkpoints") -> Section:
     body = (
         f"{len(found)} detectors, each with k = {found[0].calibration.k} calibration clips (fold 3), "
         f"{len(found[0].id_set)} iD test clips and {sum(map(len, found[0].ood_sets))} OOD clips (fold 4); trained on folds 1 "
-        f"and 2. G: the usual time and frequency masks; base NCM: {NCM_NAMES[str(found[0].settings.scorer['base_ncm'])]}.\n\n"
+        f"and 2. **Fold 3 calibrates and was also what settings were chosen on** (by AUROC; docs/audio-findings.md has the doubts), so the bound is not as "
+        f"clean here as it is for pictures. G: the usual time and frequency masks; base NCM: {NCM_NAMES[str(found[0].settings.scorer['base_ncm'])]}.\n\n"
         f"{audio_table(root)}\n\n"
         f"{rises}: the mean goes from {100 * icad:.1f} (ICAD) over {100 * five:.1f} (n=5) to {100 * twenty:.1f} (n=20), "
         f"{beats} SBP's {100 * sbp:.1f}; masks + SBP, added and calibrated together, has {100 * together:.1f}. The paper's four "

@@ -1,7 +1,6 @@
 """The slow half of `reproduce one-class`: train on one class, score its test points and those of the others.
 
-One small file per set and method, `<root>/one-class/scores/<set>--<method>.npz`; what is there is left alone, so a stopped
-run goes on where it was. Runs of training are resumed too.
+What is on the shelf is left alone, so a stopped run goes on where it was. Runs of training are resumed too.
 """
 
 import os
@@ -16,27 +15,27 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from idecode_core.baselines.auxiliary import Auxiliary, AuxiliaryShifts
-from idecode_core.baselines.csi import CSI
-from idecode_core.baselines.deep_svdd import DeepSVDD
-from idecode_core.baselines.fitting import Budget
-from idecode_core.baselines.geometric import Geometric
-from idecode_core.baselines.goad import GOAD, AffineGOAD
-from idecode_core.baselines.oc_svm import OCSVM
-from idecode_core.baselines.once import OnceScorer
-from idecode_core.baselines.rotnet import RotNet
 from idecode_core.errors import DataError, SettingError
-from idecode_core.evaluation.one_class_rivals import GROUPS, PARTS, score_path
-from idecode_core.files import write_npz
+from idecode_core.folder.detector import scorer_hash
+from idecode_core.folder.shelf import CALIBRATION, About, ScoreSet, score_path, write_scores
 from idecode_core.image.scorer import ImageScorer
-from idecode_core.image.sets import ImageSet, load_images
+from idecode_core.image.sets import ImageSet, class_names, load_images
+from idecode_core.quality.sets import label
 from idecode_core.scorer import chunks, prepared
+from idecode_core.scorers.once import OnceScorer
 from idecode_core.training.loop import train
 from idecode_core.training.parts import load_parts
 from idecode_core.training.recipe import Pictures, Recipe
 from idecode_core.training.recipes import COARSE, get_recipe
 from idecode_core.training.tasks import make_task
 from idecode_core.transforms.rotations import RANGES
+from paper.one_class import RIVALS as TITLES
+from paper.one_class import place
+from paper.rivals.csi import CSI
+from paper.rivals.goad import GOAD, AffineGOAD
+from paper.rivals.one_class import Budget
+from paper.rivals.svdd import OCSVM, DeepSVDD
+from paper.rivals.turns import Auxiliary, AuxiliaryShifts, Geometric, RotNet
 
 STRANGE_PER_CLASS = 50
 ONE_DRAWS, ALL_DRAWS = 20, 5
@@ -77,6 +76,20 @@ def groups_of(images: ImageSet) -> NDArray[np.int64]:
     return groups
 
 
+def sets_of(recipe: Recipe[Pictures], points: Points) -> list[tuple[ScoreSet, ImageSet]]:
+    """The test points of the class, those of the others, and the calibration set, which comes last: it says that all is there.
+    Each as it is stored, still without scores."""
+    dataset, own, none = recipe.dataset, recipe.shows.classes, np.empty((0, 1), np.float32)
+    known = f"{dataset}-{class_names(dataset)[own[0]]}" if len(own) == 1 else recipe.name
+    numbers = groups_of(points.strange)
+    groups = np.array(class_names(dataset))[numbers] if len(own) == 1 else numbers.astype(str)
+    return [
+        (ScoreSet(known, label(known), False, none), points.known),
+        (ScoreSet(dataset, label(dataset), True, none, groups=groups), points.strange),
+        (ScoreSet(CALIBRATION, label(CALIBRATION), False, none), points.calibration),
+    ]
+
+
 def points_of(recipe: Recipe[Pictures], root: Path | None) -> Points:
     parts = load_parts(recipe, root)
     known, strange = test_points(recipe, root)
@@ -87,20 +100,21 @@ def points_of(recipe: Recipe[Pictures], root: Path | None) -> Points:
     return Points(parts.training, parts.calibration, known, strange)
 
 
-def idecode_scores(
-    recipe: Recipe[Pictures], points: Points, root: Path | None, runs: Path
-) -> dict[str, Float32]:
-    """Trained by the recipe: per part (N, 20) for one range per draw, and (N, 5, 4) for all four, not yet averaged."""
-    task = make_task(recipe, load_parts(recipe, root))
+Store = Callable[[Path, str, OnceScorer | ImageScorer, Callable[[Any], NDArray[np.floating]]], None]
+"""Called with a place, a name there, a scorer, and what gives its score vectors of pictures."""
+
+
+def store_idecode(
+    recipe: Recipe[Pictures], root: Path, data_root: Path | None, runs: Path, store: Store
+) -> None:
+    """Trained by the recipe: (N, 20) for one range per draw, and (N, 5 * 4) for all four, not yet averaged."""
+    task = make_task(recipe, load_parts(recipe, data_root))
     scorer = task.scorer(train(task, runs / recipe.name))
     assert isinstance(scorer, ImageScorer)
     single = replace(scorer, transforms=replace(scorer.transforms, per_draw="one"))  # type: ignore[type-var]
-    found = {}
-    for part in PARTS:
-        x = getattr(points, part).samples
-        found[f"{part}_one"] = single.score(x, n=ONE_DRAWS, seed=0).score_vectors.astype(np.float32)
-        found[f"{part}_all"] = each_variant(scorer, x, ALL_DRAWS)
-    return found
+    wide = place(root, recipe.name, all_ranges=True)
+    store(wide, "", scorer, lambda x: each_variant(scorer, x, ALL_DRAWS).reshape(len(x), -1))
+    store(place(root, recipe.name), "", single, lambda x: single.score(x, n=ONE_DRAWS, seed=0).score_vectors)
 
 
 def each_variant(scorer: ImageScorer, x: NDArray[np.uint8], n: int) -> Float32:
@@ -127,23 +141,16 @@ RIVALS: dict[str, tuple[type[OnceScorer], ...]] = {
     "goad_affine": (AffineGOAD,),
 }
 """What is fitted, and what else looks at the same network."""
-METHODS = ("idecode", *RIVALS)
+IDECODE = "idecode"
+METHODS = (IDECODE, *RIVALS)
 
 
-def rival_scores(method: str, recipe: Recipe[Pictures], points: Points) -> dict[str, dict[str, NDArray[Any]]]:
-    """By kind: the scores of each part, (N, 1), and the classes of the strange points. As many steps of as many pictures as
-    iDECODe's recipe."""
+def store_rivals(recipe: Recipe[Pictures], points: Points, root: Path, method: str, store: Store) -> None:
+    """As many steps of as many pictures as iDECODe's recipe; what is fitted comes last, and says that all is done."""
     fitted_kind, *others = RIVALS[method]
     scorer = fitted_kind.fit(points.training.x, budget_of(recipe, len(points.training)))  # type: ignore[attr-defined]
-    scorers = [scorer, *(other(**vars(scorer)) for other in others)]
-    groups = groups_of(points.strange).astype(np.int16)
-    return {
-        one.kind: {
-            part: one.score(getattr(points, part).samples).score_vectors.astype(np.float32) for part in PARTS
-        }
-        | {GROUPS: groups}
-        for one in scorers
-    }
+    for one in (*(other(**vars(scorer)) for other in others), scorer):
+        store(place(root, recipe.name), one.kind, one, lambda x, one=one: one.score(x).score_vectors)  # type: ignore[misc]
 
 
 def budget_of(recipe: Recipe[Pictures], training_points: int) -> Budget:
@@ -164,13 +171,23 @@ def score_one(name: str, method: str, root: Path, data_root: Path | None, runs: 
     torch.set_num_threads(1)
     recipe = get_recipe(name)
     points = points_of(recipe, data_root)
-    if method == "idecode":
-        found: dict[str, dict[str, NDArray[Any]]] = {method: idecode_scores(recipe, points, data_root, runs)}
+
+    def store(where: Path, kind: str, scorer: Any, scores: Callable[[Any], NDArray[np.floating]]) -> None:
+        about = About(TITLES.get(kind, "iDECODe"), knows=name)
+        for empty, images in sets_of(recipe, points):
+            scored = replace(empty, score_vectors=scores(images.samples))
+            write_scores(where, scored, scorer_hash(scorer), kind, about)
+
+    if method == IDECODE:
+        store_idecode(recipe, root, data_root, runs, store)
     else:
-        found = rival_scores(method, recipe, points)
-    for kind, arrays in reversed(found.items()):  # the file that says that all is done comes last
-        write_npz(score_path(root, name, kind), arrays)
+        store_rivals(recipe, points, root, method, store)
     return f"{name}, {method}"
+
+
+def is_stored(root: Path, name: str, method: str) -> bool:
+    scorer = "" if method == IDECODE else method
+    return score_path(place(root, name), CALIBRATION, scorer).exists()
 
 
 def score_all(
@@ -186,7 +203,7 @@ def score_all(
     unknown = [method for method in methods if method not in METHODS]
     if unknown:
         raise SettingError(f"No method is called {unknown[0]!r}; expected some of {', '.join(METHODS)}.")
-    missing = [(n, m) for m in methods for n in names if not score_path(root, n, m).exists()]
+    missing = [(n, m) for m in methods for n in names if not is_stored(root, n, m)]
     # New processes, not copies of this one: torch's threads do not survive a fork.
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         started = [pool.submit(score_one, n, m, root, data_root, runs) for n, m in missing]

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from idecode_core.conformal import observed_band
 from idecode_core.conformal.calibration import Calibration
-from idecode_core.evaluation.methods import evaluate
-from idecode_core.evaluation.metrics import false_detection_rate
-from idecode_core.evaluation.paper import COMPARABLE, reported
-from idecode_core.evaluation.rates import id_p_values
-from idecode_core.experiments.results import Section
-from idecode_core.experiments.tables import N, precision_table, seeds, shared_sets
-from idecode_core.folder.scores import ScoreSet
+from idecode_core.conformal.merging import fisher_assuming_independence, twice_the_mean
+from idecode_core.folder.record import read_split
+from idecode_core.folder.shelf import ScoreSet
 from idecode_core.folder.stored import Stored, open_all
-from idecode_core.folder.training_record import read_split
-from idecode_core.guarantees.merging import fisher_assuming_independence, twice_the_mean
-from idecode_core.merged import merge_vectors
+from idecode_core.quality.methods import evaluate
+from idecode_core.quality.metrics import false_detection_rate
+from idecode_core.quality.strength import id_p_values
 from idecode_core.report.tables import beside_the_paper, percent, table
+from idecode_core.scorers.merged import merge_vectors
+from paper.numbers import COMPARABLE, reported
+from paper.results import Section
+from paper.tables import N, precision_table, seeds, shared_sets
 
 TARGETS = {"svhn": 98.5, "cifar100": 91, "tinyimagenet": 93, "places": 94}
 """AUROC that the project set itself for its best detector with labels."""

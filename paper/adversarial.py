@@ -9,20 +9,13 @@ import numpy as np
 from idecode_core.attacks.kinds import ATTACKS
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError
-from idecode_core.evaluation.methods import Evaluation, compare, flagged_share, method_scores
-from idecode_core.evaluation.paper import reported_adversarial
-from idecode_core.experiments.attack_scores import (
-    CALIBRATION,
-    CLEAN,
-    Float32,
-    VictimRecord,
-    read_attack_scores,
-    read_records,
-    scores_path,
-)
-from idecode_core.experiments.results import Section
-from idecode_core.folder.stored import Stored, open_all
+from idecode_core.folder.shelf import ScoreSet, open_scores, score_paths
+from idecode_core.folder.stored import CLEAN, Stored, open_all
+from idecode_core.quality.methods import Evaluation, compare, flagged_share, method_scores
 from idecode_core.report.tables import percent, table
+from paper.attack_sets import VictimRecord, place, read_records
+from paper.numbers import reported_adversarial
+from paper.results import Section
 
 EPSILON = 0.05
 RIVALS = {
@@ -50,11 +43,12 @@ class Row:
 
 
 def compared(
-    title: str, calibration: Calibration, sets: dict[str, Float32], n: int, method: str, printed: str
+    title: str, calibration: Calibration, sets: dict[str, ScoreSet], n: int, method: str, printed: str
 ) -> Row:
     """AUROC of clean pictures against each attack, and what is flagged."""
-    known = method_scores(calibration, sets[CLEAN], n, method)
-    attacked = {attack_of(name): found for name, found in sets.items() if attack_of(name) in ATTACKS}
+    clean = sets[CLEAN].score_vectors
+    known = method_scores(calibration, clean, n, method)
+    attacked = {attack_of(name): found.score_vectors for name, found in sets.items() if found.is_ood}
     return Row(
         title,
         method == "base score",
@@ -64,7 +58,7 @@ def compared(
         },
         {
             name: flagged_share(calibration, found, n, EPSILON)
-            for name, found in {CLEAN: sets[CLEAN], **attacked}.items()
+            for name, found in {CLEAN: clean, **attacked}.items()
         },
         printed,
     )
@@ -83,11 +77,9 @@ def rival_rows(root: Path, victim: VictimRecord) -> list[Row]:
     """The rivals whose scores are there. They draw nothing, so one run says all."""
     rows = []
     for kind, name in RIVALS.items():
-        path = scores_path(root, victim.name, kind)
-        if path.exists():
-            sets = read_attack_scores(path).sets
-            calibration = Calibration(sets[CALIBRATION].astype(np.float64))
-            rows.append(compared(name, calibration, sets, 1, "base score", name))
+        if score_paths(place(root, victim.name), kind):
+            scores = open_scores(place(root, victim.name), kind)
+            rows.append(compared(name, scores.calibration, scores.sets, 1, "base score", name))
     return rows
 
 
@@ -95,10 +87,9 @@ def own_rows(root: Path, victim: VictimRecord, found: Sequence[Stored]) -> list[
     """Each detector of ours with one draw, five and twenty."""
     rows = []
     for stored in found:
-        path = scores_path(root, victim.name, stored.name)
-        if not path.exists():
+        if not score_paths(place(root, victim.name), stored.name):
             continue
-        sets = read_attack_scores(path, stored.settings.scorer_sha256).sets
+        sets = open_scores(place(root, victim.name), stored.name, stored.settings.scorer_sha256).sets
         for n, method in OURS:
             name = "ICAD" if method == "ICAD" else f"iDECODe n={n}"
             rows.append(
@@ -205,7 +196,7 @@ def adversarial(root: Path | str = "checkpoints") -> Section:
         if {row.rival for row in rows} != {True, False}:
             raise CheckpointError(
                 f"The scores of attacks on {victim.name} are not complete: expected those of rivals and of detectors. Go on with "
-                "`python -m idecode_core score-attacks`."
+                "`python -m idecode_core paper score-sets attacks`."
             )
         pairs.append((victim, rows))
     parts = [
@@ -238,11 +229,14 @@ def positives(victim: VictimRecord) -> str:
 
 
 def notes(victims: Sequence[VictimRecord], half: float) -> str:
+    from paper.rivals.odds import SAMPLES  # brings torch, which no other table needs
+
     return (
         "Attacks are the paper's, with foolbox, in floats. In brackets: the paper's numbers, for ResNet-34 and DenseNet-100 (Table 5; "
         "iDECODe with projective transforms), where those of KD+PU, LID, Mahalanobis, Odds and AE are their authors'. **The paper's "
         "numbers for ICAD and iDECODe cannot be compared with ours:** the released code stores attacked pictures normalised and reads "
         "them as 8-bit values, so most pixels wrap around, and what is detected then is the wrapping. "
+        f"Odds draws {SAMPLES} samples of each kind of noise, where its authors draw 256: a weaker Odds than theirs. "
         "KD+PU, LID and Mahalanobis have seen FGSM on other pictures; Odds and AE have seen no attack, and neither have our "
         "detectors, which do not look at the victim either (`invariance` and `merged` contain the network of `cifar10-invariance`, "
         "which is one of the victims). ± is over five runs of draws (25 draws of each picture are stored, so n=20 is one run); rivals draw nothing. "

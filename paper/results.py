@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from idecode_core.errors import DataError
 from idecode_core.files import write_text
+from idecode_core.files.names import printable
+from idecode_core.files.read import reason
 
 INTRODUCTION = """# Results
 
@@ -25,8 +28,11 @@ show a difference in preprocessing; ours are resized first. The test points are 
 fixed seed (CIFAR-10: of the first half of its test split). `cifar10-rotations` and the classifier in `cifar10-merged` use base NCMs of
 ours (the section on familiarity compares the first with the paper's), chosen on development data that hold other points of the same
 OOD sets. Rotations are the paper's, sampled bicubically (docs/rotations.md). `cifar10-joint` and the other member of
-`cifar10-merged` learn class labels too; their base NCM is ours and was chosen on development data that hold no set of the tables
-(docs/joint.md). Models were trained on two CPU cores that other work shared, so training times are upper bounds."""
+`cifar10-merged` learn class labels too; their base NCM is ours and was chosen on development data that hold no set of the tables, but
+four of whose seven sets were pictures of CIFAR-100's training split, which are close kin of the CIFAR-100 column (docs/joint.md). Detectors do not all calibrate on the
+same points: `split.npz` in a detector's folder says which. Models were trained on two CPU cores that other work shared, so training times are upper bounds."""
+
+SECTION = r"<!-- begin ([\w-]+) -->\n(.*?)<!-- end \1 -->\n?"
 
 
 @dataclass(frozen=True)
@@ -46,8 +52,17 @@ class Section:
 
 def write_section(path: Path, section: Section, order: Sequence[str]) -> None:
     """Replace the section's part of the file, or put it in its place in the order; figures go to results/ beside the file."""
-    text = path.read_text(encoding="utf-8") if path.exists() else INTRODUCTION
-    parts = dict(re.findall(r"<!-- begin ([\w-]+) -->\n(.*?)<!-- end \1 -->\n?", text, flags=re.DOTALL))
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else INTRODUCTION
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} is no text ({reason(error)}): expected RESULTS.md, or a new file.") from None
+    parts = dict(re.findall(SECTION, text, flags=re.DOTALL))
+    between = re.sub(SECTION, "", text[text.find("<!-- begin ") :], flags=re.DOTALL).strip() if parts else ""
+    if between:
+        raise DataError(
+            f"{path} has text between or after its sections, which would be lost ({printable(between[:40])}): move it before the "
+            "first section, or choose another file."
+        )
     parts[section.name] = section.markdown()
     head = re.split(r"\n*<!-- begin ", text, maxsplit=1)[0].rstrip()
     if head.startswith(

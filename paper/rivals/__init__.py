@@ -1,0 +1,1 @@
+"""Methods that only the tables of the paper need: each is a scorer."""
