@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from idecode_core.errors import InputError
-from idecode_core.files.limits import SOUND_BYTES as MAX_BYTES
-from idecode_core.files.limits import UNPACKED_BYTES as MAX_TOTAL
+from idecode_core.files.names import SOUND_BYTES as MAX_BYTES
+from idecode_core.files.names import UNPACKED_BYTES as MAX_TOTAL
 from idecode_core.files.read import DAMAGE, count_entries
 
 MAX_FILES = 20_000
@@ -67,8 +67,11 @@ def read_files(files: Sequence[File], extensions: Sequence[str], most_bytes: int
     return Contents(tuple(good), tuple(refused))
 
 
-def read_zip(archive: File, extensions: Sequence[str], most_bytes: int | None = None) -> Contents:
-    """The files of a zip whose names end in one of `extensions`, in the archive's order; at most `most_bytes` unpacked.
+def read_zip(
+    archive: File, extensions: Sequence[str], most_bytes: int | None = None, member_bytes: int = MAX_BYTES
+) -> Contents:
+    """The files of a zip whose names end in one of `extensions`, in the archive's order; at most `most_bytes` unpacked,
+    `member_bytes` of them in one file.
 
     InputError when the whole archive is refused: not a zip, too many files, too large unpacked.
     """
@@ -109,7 +112,7 @@ def read_zip(archive: File, extensions: Sequence[str], most_bytes: int | None = 
         refused: list[str] = []
         for member in members:
             try:
-                files.append(File(member.filename, _read_member(opened, member, extensions)))
+                files.append(File(member.filename, _read_member(opened, member, extensions, member_bytes)))
             except InputError as error:
                 refused.append(f"{archive.name} / {error}")
     if not members:
@@ -117,7 +120,9 @@ def read_zip(archive: File, extensions: Sequence[str], most_bytes: int | None = 
     return Contents(tuple(files), tuple(refused))
 
 
-def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, extensions: Sequence[str]) -> bytes:
+def _read_member(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, extensions: Sequence[str], most: int
+) -> bytes:
     name = member.filename
     if climbs(name):
         raise InputError(
@@ -129,9 +134,9 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, extensions: 
         raise InputError(reason)
     if member.flag_bits & 0x1:
         raise InputError(f"{name}: is locked with a password; expected an open file. Pack it without one.")
-    if member.file_size > MAX_BYTES:
+    if member.file_size > most:
         raise InputError(
-            f"{name}: has {member.file_size / 2**20:,.0f} MB; expected at most {MAX_BYTES // 2**20} MB. Make it smaller."
+            f"{name}: has {member.file_size / 2**20:,.0f} MB; expected at most {most // 2**20} MB. Make it smaller."
         )
     if member.file_size > BOMB_BYTES and member.file_size > MAX_RATIO * max(member.compress_size, 1):
         raise InputError(
@@ -140,13 +145,13 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, extensions: 
         )
     try:
         with archive.open(member) as file:
-            data = file.read(MAX_BYTES + 1)  # the declared size may be a lie
+            data = file.read(most + 1)  # the declared size may be a lie
     except DAMAGE:
         raise InputError(
             f"{name}: is damaged or packed in an unknown way; expected a sound zip. Pack it again."
         ) from None
-    if len(data) > MAX_BYTES:
-        raise InputError(f"{name}: has more than {MAX_BYTES // 2**20} MB. Make it smaller.")
+    if len(data) > most:
+        raise InputError(f"{name}: has more than {most // 2**20} MB. Make it smaller.")
     return data
 
 

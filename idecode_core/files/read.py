@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import mmap
+import os
 import re
 import stat
 import struct
@@ -28,8 +29,11 @@ MOST_BYTES = 2**28
 """What the arrays of one file may take in memory, unless the caller says otherwise: scores of more than a million points."""
 DATASET_BYTES = 2**34
 """The same for a dataset that a user has put there."""
+FLOAT64 = 8  # bytes
 MOST_ARRAYS = 1_000
 """In one npz file."""
+MOST_HEADER = 2**21
+"""Bytes of a safetensors header: some 20,000 tensors, and our largest detector has 700. A million of them take minutes."""
 MOST_JSON_BYTES = 16 * 2**20
 ENTRY = b"PK\x01\x02"
 """How the entry of each member begins in a zip's table of contents."""
@@ -54,9 +58,15 @@ DAMAGE = (
 )
 
 
+ERROR_NUMBER = re.compile(r"(?:errno|os error) (\d+)", re.IGNORECASE)
+"""As shutil, safetensors and Arrow write it among many other words, for a full disk, say."""
+
+
 def reason(error: BaseException) -> str:
     """An error in a few words."""
     words = getattr(error, "strerror", None) or str(error)
+    if number := ERROR_NUMBER.search(str(words)):
+        return os.strerror(int(number[1]))
     return str(words).splitlines()[0] if words else type(error).__name__
 
 
@@ -131,25 +141,38 @@ def count_entries(source: Path | bytes, most: int) -> int:
 
 def check_declared_sizes(archive: zipfile.ZipFile, most_bytes: int) -> None:
     """ValueError when the arrays of an npz would take more memory than allowed; reads their headers only."""
+    number = 1 if most_bytes >= DATASET_BYTES else FLOAT64  # pictures stay small, scores become float64
     total = 0
     for member in archive.infolist():
         with archive.open(member) as file:
-            total += check_header(file, member.filename, member.file_size)
+            total += check_header(file, member.filename, member.file_size, number)
     if total > most_bytes:
         raise ValueError(f"it unpacks to {total:,} bytes, more than the {most_bytes:,} that are allowed")
 
 
-def check_header(file: IO[bytes], name: str, held: int) -> int:
-    """How many bytes an array declares; ValueError when that is more than the `held` ones, or when it holds objects."""
+def check_safetensors(path: Path) -> None:
+    """ValueError when the list of tensors is too long to be taken apart."""
+    regular_size(path)
+    with path.open("rb") as file:
+        listed = int.from_bytes(file.read(8), "little")
+    if listed > MOST_HEADER:
+        raise ValueError(
+            f"its list of tensors has {listed:,} bytes, more than the {MOST_HEADER:,} that are allowed"
+        )
+
+
+def check_header(file: IO[bytes], name: str, held: int, number: int = FLOAT64) -> int:
+    """How many bytes an array will take with at least `number` for each entry; ValueError when it declares more than the
+    `held` ones, or when it holds objects."""
     shape, dtype = read_header(file)
     if dtype.hasobject:
         raise ValueError(f"{name} holds objects, which are never loaded")
-    declared = int(dtype.itemsize)
+    entries = 1
     for length in shape:  # Python integers: a product of int64 could wrap
-        declared *= int(length)
-    if declared > held:
+        entries *= int(length)
+    if (declared := entries * int(dtype.itemsize)) > held:
         raise ValueError(f"{name} declares {declared:,} bytes and holds {held:,}")
-    return declared
+    return max(declared, entries * number)
 
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -9,7 +9,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from safetensors import SafetensorError
 
 from idecode_core.errors import IdecodeError
+from idecode_core.files.read import reason
 
 PART = ".part"
 """The ending of temporary files: no reader's pattern (*.npz, *.json) matches it."""
@@ -46,13 +48,18 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def write_folder(folder: Path, fill: Callable[[Path], object]) -> None:
-    """Let `fill` make a complete folder beside `folder`, then put it in the place of what is there."""
+def write_folder(folder: Path, fill: Callable[[Path], object], *, replace: bool = False) -> None:
+    """Let `fill` make a complete folder beside `folder`, then give it its name; what is there stays, unless it is empty or to be
+    replaced. A detector's folder is written by `folder.place` alone, which knows what may be replaced."""
     temporary: Path | None = None
+    above: list[Path] = []  # folders that are made for it
     folder = folder.resolve()  # a link stays a link, and "." has a name
     try:
         if folder.exists() and not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, "a file is in its place")
+        if not replace and folder.exists() and any(folder.iterdir()):
+            raise FileExistsError(errno.EEXIST, "it is there already, and is not empty")
+        above = [path for path in folder.parents if not path.exists()]
         folder.parent.mkdir(parents=True, exist_ok=True)
         remove_stale(folder)
         temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=PART))
@@ -61,13 +68,16 @@ def write_folder(folder: Path, fill: Callable[[Path], object]) -> None:
         for path in sorted(temporary.rglob("*")):
             synchronise(path)
         synchronise(temporary)
-        if not folder.exists():
+        if not folder.exists() or not replace:
+            if folder.exists():
+                folder.rmdir()  # refuses one that is not empty
             temporary.rename(folder)
         elif not exchanged(temporary, folder):
             # Two steps where the system cannot exchange; `recovered` puts the old folder back after a kill between them.
             old = folder.with_name(f".{folder.name}{OLD}")
-            shutil.rmtree(old, ignore_errors=True)
-            folder.rename(old)
+            if is_former(old):
+                shutil.rmtree(old)
+            folder.rename(old)  # refuses a place where something else is
             temporary.rename(folder)
             shutil.rmtree(old)
         synchronise(folder.parent)
@@ -76,18 +86,55 @@ def write_folder(folder: Path, fill: Callable[[Path], object]) -> None:
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)  # after an exchange this is the old folder
+        for path in above:
+            with suppress(OSError):  # not empty, as it should be, or never made
+                path.rmdir()
 
 
 def recovered(folder: Path) -> bool:
     """Put the old folder back where a killed process left none; whether there was one."""
     old = folder.with_name(f".{folder.name}{OLD}")
-    if folder.exists() or not old.is_dir():
+    if folder.exists() or not is_former(old):
         return False
     try:
         old.rename(folder)
     except OSError:  # another process was quicker, or the disk is read-only
         return folder.exists()
     return True
+
+
+def is_former(old: Path) -> bool:
+    """Whether this is a detector's folder on its way out, and not somebody else's folder of such a name."""
+    return (old / "config.json").is_file()
+
+
+def check_writable(folder: Path) -> None:
+    """IdecodeError unless a folder can be made at this place; tried out beside it, so that it is known before any work."""
+    beside = next(path for path in folder.absolute().parents if os.path.lexists(path))
+    try:
+        Path(tempfile.mkdtemp(dir=beside, prefix=f".{folder.name}.", suffix=PART)).rmdir()
+    except OSError as error:
+        raise could_not_write(folder, error) from error
+
+
+def check_output(path: Path, inputs: Iterable[Path], mark: str) -> None:
+    """IdecodeError unless a file can be written here without a loss: it is new, or of the kind whose first line has `mark`, and no
+    input; tried out before any work."""
+    try:
+        if path.exists():
+            with path.open(encoding="utf-8", errors="replace") as file:
+                is_ours = not path.stat().st_size or mark in file.readline(10_000)
+            if not is_ours or any(one.exists() and path.samefile(one) for one in inputs):
+                raise not_ours(path)
+    except OSError as error:
+        raise could_not_write(path, error) from error
+    check_writable(path)
+
+
+def not_ours(path: Path) -> IdecodeError:
+    return IdecodeError(
+        f"{path} is there already and is not from this command, so it is not replaced. Choose another file for --out."
+    )
 
 
 def exchanged(a: Path, b: Path) -> bool:
@@ -121,9 +168,8 @@ def remove_stale(path: Path) -> None:
 
 
 def could_not_write(path: Path, error: BaseException) -> IdecodeError:
-    reason = getattr(error, "strerror", None) or error
     return IdecodeError(
-        f"Could not write {path}: {reason}. Nothing was changed; free some space or choose another folder, then try again."
+        f"Could not write {path}: {reason(error)}. Nothing was changed; free some space or choose another folder, then try again."
     )
 
 

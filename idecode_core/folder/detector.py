@@ -6,7 +6,6 @@ weights), and loading refuses a mismatch. Nothing here can run code from a folde
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,12 @@ from torch import Tensor
 from idecode_core.detector import Detector
 from idecode_core.device import choose_device
 from idecode_core.errors import CheckpointError, SettingError
-from idecode_core.files import write_folder
-from idecode_core.files.read import DAMAGE, reason
-from idecode_core.folder.calibration import read_calibration, write_calibration
-from idecode_core.folder.manifest import check_parts, write_listing
-from idecode_core.folder.settings import FILES, FORMAT, find_detector, read_settings
-from idecode_core.own.model import PREFIX
+from idecode_core.files.read import DAMAGE, check_safetensors, reason
+from idecode_core.folder.manifest import check_parts, read_calibration, write_calibration, write_listing
+from idecode_core.folder.place import check_place, write_detector_folder
+from idecode_core.folder.settings import FORMAT, find_detector, read_settings
 from idecode_core.scorer import Scorer, build_scorer
+from idecode_core.scorers.call_network import PREFIX, imported_network
 
 
 def scorer_hash(scorer: Scorer) -> str:
@@ -53,12 +51,6 @@ def restore(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.dtype == torch.float16 else tensor
 
 
-OWN = (
-    *(*FILES, "card.md", "training.json", "split.npz", "recipe.json", "log.jsonl", "learning-curve.svg"),
-    *("files.csv", "left-out.txt", "report.html"),
-    *("scores", "softmax", "plain", "ablations"),
-)
-"""What belongs to the detector in a folder, and goes with it when another takes its place."""
 Writer = Callable[[Path], object]
 """Writes one file at the path that it is given."""
 
@@ -68,13 +60,14 @@ def save_detector(
     folder: Path | str,
     card: str = "",
     beside: Mapping[str, Writer] | None = None,
-    choice: str = "",
+    selection_leak: str = "",
+    replace: bool = True,
 ) -> None:
-    """Write a complete new folder beside, then put it in the place of what is there: a killed process leaves the old
-    detector or the new one. `beside` are more files by name, such as the training record; `choice` says what was looked
-    at while choosing and should not have been."""
+    """Write a complete new folder beside, then put it in the place of a detector that is there, unless `replace` is False; files
+    that are not the detector's stay (`folder.place`). `beside` are more files by name, such as the training record;
+    `selection_leak` says what was looked at while choosing and should not have been."""
     folder = Path(folder)
-    check_replaceable(folder)
+    check_place(folder, replace=replace)
     try:
         settings = json.loads(json.dumps(detector.scorer.settings()))
         tensors = {
@@ -96,7 +89,7 @@ def save_detector(
         "n_max": detector.calibration.n_max,
         "scorer_sha256": identity,
         "scorer": settings,
-        **({"choice": choice} if choice else {}),
+        **({"choice": selection_leak} if selection_leak else {}),
     }
 
     def fill(new: Path) -> None:
@@ -105,29 +98,9 @@ def save_detector(
         (new / "card.md").write_text(card or default_card(detector), encoding="utf-8")
         for name, write in (beside or {}).items():
             write(new / name)
-        take_along(folder, new)
         write_listing(new, config)
 
-    write_folder(folder, fill)
-
-
-def check_replaceable(folder: Path) -> None:
-    """CheckpointError when a folder holds files and no detector: replacing it would lose them."""
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "config.json").is_file():
-        raise CheckpointError(
-            f"{folder} holds other files and no detector, so it is not replaced: expected a new or an empty folder, or a "
-            "detector's. Choose another."
-        )
-
-
-def take_along(folder: Path, new: Path) -> None:
-    """What others put into a detector folder, such as notes, goes into the new one that takes its place."""
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.name not in OWN and not (new / path.name).exists():
-            if path.is_dir():
-                shutil.copytree(path, new / path.name, symlinks=True)
-            else:
-                shutil.copy2(path, new / path.name, follow_symlinks=False)
+    write_detector_folder(folder, fill, replace=replace)
 
 
 def load_detector(
@@ -135,20 +108,26 @@ def load_detector(
     device: str | torch.device | None = None,
     *,
     model: Any = None,
+    predict_fn: Any = None,
     trust_program: bool = False,
 ) -> Detector:
     """Rebuild a detector from its folder, or by its name among those that come with the project; on the best device
     unless one is named. Refuses parts that do not belong together.
 
-    A detector that was made around a user's own network (`Detector.around`) needs that network or predict_fn again as
-    `model`. A stored torch.export program is only opened with `trust_program`: opening one can run code.
+    A detector that was made around a user's own network (`Detector.around`) needs that network as `model`, or its
+    `predict_fn`, again; "module:function" names one to import, which runs its code. A stored torch.export program is only opened with `trust_program`: opening one can run code.
     """
+    if model is not None and predict_fn is not None:
+        raise SettingError(
+            "Give either the network as model= or a predict_fn=, as it was calibrated, and not both."
+        )
+    model = predict_fn if model is None else model
     folder = Path(folder) if Path(folder).is_dir() else find_detector(folder)
     settings = read_settings(folder)
     try:
         tensors = read_tensors(folder)
         identity = _hash(settings.scorer, tensors)
-    except (KeyError, TypeError, OSError, SafetensorError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, OSError, SafetensorError, RuntimeError) as error:
         raise CheckpointError(
             f"{folder}: model.safetensors cannot be read as weights ({reason(error)}). Use the folder as it was saved."
         ) from error
@@ -159,7 +138,9 @@ def load_detector(
         )
     given = {"model": model, "trust_program": trust_program} if settings.scorer.get("kind") == "own" else {}
     if model is not None and not given:
-        raise SettingError(f"{folder} holds a network of its own: leave model= out.")
+        raise SettingError(f"{folder} holds a network of its own: leave model= and predict_fn= out.")
+    if isinstance(model, str):
+        given["model"] = imported_network(model)
     try:
         scorer = build_scorer(settings.scorer, tensors, choose_device(device), **given)
     except CheckpointError:
@@ -169,6 +150,11 @@ def load_detector(
             f"{folder}: config.json and model.safetensors do not fit each other ({reason(error)}). Use the folder as it "
             f"was saved."
         ) from error
+    if scorer.modality != settings.modality:
+        raise CheckpointError(
+            f"{folder}: config.json says {settings.modality}, and its scorer takes {scorer.modality}. Use the folder as it was "
+            "saved."
+        )
     calibration = read_calibration(settings)
     check_parts(settings)
     return Detector(settings.name, scorer, calibration, settings.summary, settings.dataset)
@@ -176,6 +162,7 @@ def load_detector(
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
     """The tensors of a folder, as they were given to `save_detector`."""
+    check_safetensors(folder / "model.safetensors")
     return {name: restore(tensor) for name, tensor in load_file(folder / "model.safetensors").items()}
 
 

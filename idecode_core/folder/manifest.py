@@ -2,28 +2,31 @@
 
 The scorer's own hash ties weights and settings (`detector`); this ties calibration, split, training record and stored
 scores to them. A file that changed after saving is refused; one that is not listed was never finished and is not read.
+
+calibration.npz: the score vectors of the calibration set, tied by hash to the scorer that made them.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from idecode_core.errors import CheckpointError
-from idecode_core.files import write_json
-from idecode_core.files.read import read_json, reason, regular_size
+import numpy as np
+
+from idecode_core.errors import CheckpointError, IdecodeError
+from idecode_core.files import write_json, write_npz
+from idecode_core.files.read import read_arrays, read_json, reason, regular_size
 from idecode_core.folder.settings import AGAIN, FolderSettings
+
+if TYPE_CHECKING:
+    from idecode_core.conformal.calibration import Calibration
 
 PARTS = ("calibration.npz", "split.npz", "training.json", "files.csv")
 """What belongs to a detector from the start."""
-LISTED = (
-    *PARTS,
-    "scores/*.npz",
-    "softmax/*.npz",
-    "plain/scores/*.npz",
-    "ablations/*.npz",
-)
-"""Weights have the scorer's hash; card, log and learning curve are for readers only."""
+LISTED = (*PARTS, "scores/*.npz", "softmax/*.npz", "plain/scores/*.npz", "ablations/*.npz")
+"""Weights have the scorer's hash; card, log and learning curve are for readers only. The last three are of earlier versions.
+Scores of other scorers, `scores/<scorer>/<set>.npz`, are listed one by one as they are written."""
 
 
 def content_sha256(path: Path) -> str:
@@ -86,7 +89,7 @@ def add_files(folder: Path, names: Iterable[str]) -> None:
     path = folder / "config.json"
     config = read_json(path, what="a detector's settings", error=CheckpointError, hint=AGAIN)
     files = {
-        **config.get("files", listing(folder)),
+        **(config["files"] if "files" in config else listing(folder)),
         **{name: content_sha256(folder / name) for name in names},
     }
     write_json(path, {**config, "files": dict(sorted(files.items()))})
@@ -97,3 +100,44 @@ def write_listing(folder: Path, config: dict[str, object]) -> None:
     (folder / "config.json").write_text(
         json.dumps({**config, "files": listing(folder)}, indent=2) + "\n", encoding="utf-8"
     )
+
+
+NAME = "calibration.npz"
+
+
+def write_calibration(folder: Path, calibration: "Calibration", scorer_sha256: str) -> None:
+    arrays = {
+        "score_vectors": calibration.score_vectors,
+        "seed": np.array(calibration.seed),
+        "scorer": np.array(scorer_sha256),
+    }
+    write_npz(folder / NAME, arrays)
+
+
+def read_calibration(settings: FolderSettings) -> "Calibration":
+    """The calibration of a folder, only if it was made with its scorer and is the one that was saved."""
+    from idecode_core.conformal.calibration import (
+        Calibration,  # which needs SciPy: a page lists folders before it is there
+    )
+
+    path = settings.folder / NAME
+    arrays = read_arrays(
+        path,
+        ("score_vectors", "seed", "scorer"),
+        what="a calibration",
+        error=CheckpointError,
+        hint="Calibrate again.",
+    )
+    again = "Its p-values would mean nothing; calibrate again."
+    check_made_with(path, str(arrays["scorer"]), settings.scorer_sha256, again)
+    check_file(settings, NAME)
+    try:
+        calibration = Calibration(arrays["score_vectors"], int(arrays["seed"]))
+    except (IdecodeError, TypeError, ValueError, OverflowError) as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    if (calibration.k, calibration.n_max) != (settings.k, settings.n_max):
+        raise CheckpointError(
+            f"{path} holds {calibration.k:,} points with {calibration.n_max} draws, and config.json says {settings.k:,} with "
+            f"{settings.n_max}: they do not belong together. Use the folder as it was saved."
+        )
+    return calibration

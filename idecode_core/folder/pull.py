@@ -5,25 +5,25 @@ whole. Nothing that is fetched can run code (`folder.detector`).
 """
 
 import hashlib
+import http.client
 import json
 import os
 import re
-import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from fnmatch import fnmatch
-from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import quote, urlparse
 
-from idecode_core.errors import CheckpointError, InputError, SettingError
-from idecode_core.files import write_folder
+from idecode_core.errors import CheckpointError, IdecodeError, InputError, SettingError
 from idecode_core.files.archives import File, climbs, read_zip
-from idecode_core.files.read import DAMAGE, reason
+from idecode_core.files.read import DAMAGE, read_json, reason
 from idecode_core.folder.detector import load_detector
 from idecode_core.folder.manifest import LISTED, check_file
-from idecode_core.folder.settings import BUNDLED, FILES, checkpoint_root, own_detectors, read_settings
+from idecode_core.folder.place import check_name, new_place, write_detector_folder
+from idecode_core.folder.settings import FILES, read_settings, user_detectors
 
 MOST_BYTES = 2**30
 """What one detector may have: more than ten times the largest of ours."""
@@ -46,7 +46,11 @@ def web_folder(source: str, name: str) -> str:
 
 
 def checked_address(url: str) -> str:
-    if urlparse(url).scheme not in ("http", "https"):
+    try:
+        is_web = urlparse(url).scheme in ("http", "https")
+    except ValueError:  # "http://[", say
+        is_web = False
+    if not is_web:
         raise SettingError(
             f"{url} is not an address to fetch from: expected https://..., or owner/repository for Hugging Face."
         )
@@ -62,41 +66,70 @@ def check_vouched(url: str, sha256: str) -> None:
         )
 
 
-def new_home(name: str) -> Path:
-    """Where a detector of this name goes: among the others. An installed package gets a folder of the user's own, with a
-    copy of the detector that it brought along, so that all of them are found together."""
-    root = checkpoint_root()
-    if root != BUNDLED:
-        return root / name
-    own = own_detectors()
-    for bundled in sorted(BUNDLED.iterdir()):
-        write_folder(own / bundled.name, partial(shutil.copytree, bundled, dirs_exist_ok=True))
-    return own / name
+def registry_path() -> Path:
+    """Where names are looked up: the variable IDECODE_REGISTRY, else registry.json among the user's own data."""
+    given = os.environ.get("IDECODE_REGISTRY")
+    return Path(given) if given else user_detectors().parent / "registry.json"
+
+
+def read_registry() -> dict[str, dict[str, str]]:
+    """Name -> {"source": as for `pull`, or the address of a zip, "sha256": ""}; empty where there is no such file."""
+    path = registry_path()
+    if not path.exists():
+        return {}
+    what, hint = "a registry of detectors", 'Expected {"name": {"source": "https://...", "sha256": "..."}}.'
+    found = read_json(path, what=what, error=SettingError, hint=hint)
+    entries = found.values() if isinstance(found, dict) else [None]
+    for entry in entries:
+        words = [entry.get("source"), entry.get("sha256", "")] if isinstance(entry, dict) else [None]
+        if not all(isinstance(word, str) for word in words):
+            raise SettingError(f"{path} cannot be read as {what}. {hint}")
+    return {
+        name: {"source": entry["source"], "sha256": entry.get("sha256", "")} for name, entry in found.items()
+    }
+
+
+def pull_named(name: str, *, out: Path | None = None, replace: bool = False, report: Report = print) -> Path:
+    """Fetch a detector that the registry knows."""
+    known = read_registry()
+    if name not in known:
+        raise SettingError(
+            f"Where is {name} to come from? Expected --source owner/repository, --source https://..., the variable "
+            f"IDECODE_SOURCE, or an entry in {registry_path()}, which knows {', '.join(known) or 'none'}."
+        )
+    source, sha256 = known[name]["source"], known[name]["sha256"]
+    if source.endswith(".zip"):
+        return pull_zip(source, sha256=sha256, out=out or Path(name), replace=replace, report=report)
+    return pull(name, source, sha256=sha256, out=out, replace=replace, report=report)
 
 
 def pull(
-    name: str, source: str, *, sha256: str = "", out: Path | None = None, report: Report = print
+    name: str,
+    source: str,
+    *,
+    sha256: str = "",
+    out: Path | None = None,
+    replace: bool = False,
+    report: Report = print,
 ) -> Path:
     """Fetch the detector called `name` from `source`, see `web_folder`; the folder that it is in now."""
-    if climbs(name) or "/" in name or not name.strip(". "):
-        raise SettingError(f"{name!r} is not a detector's name: expected one like fashion-rotations.")
+    check_name(name)
     address = web_folder(source, name)
     check_vouched(address, sha256)
-    return _place(out or new_home(name), lambda new: _fetch_folder(address, new, sha256, report))
+    return _place(out or Path(name), replace, lambda new: _fetch_folder(address, new, sha256, report))
 
 
-def pull_zip(url: str, *, sha256: str = "", out: Path | None = None, report: Report = print) -> Path:
+def pull_zip(
+    url: str, *, sha256: str = "", out: Path | None = None, replace: bool = False, report: Report = print
+) -> Path:
     """Fetch a zip that holds one detector folder, as the app and `zip_folder` write them."""
     name = PurePosixPath(urlparse(checked_address(url)).path).stem
     check_vouched(url, sha256)
-    return _place(out or new_home(name), lambda new: _fetch_zip(url, new, sha256, report))
+    return _place(out or Path(name), replace, lambda new: _fetch_zip(url, new, sha256, report))
 
 
-def _place(folder: Path, fetch: Callable[[Path], None]) -> Path:
-    if (folder / "config.json").exists():
-        raise CheckpointError(
-            f"{folder} already holds a detector; remove it first, or choose another place with --out."
-        )
+def _place(out: Path, replace: bool, fetch: Callable[[Path], None]) -> Path:
+    folder = new_place(out, replace)
 
     def fill(new: Path) -> None:
         fetch(new)
@@ -105,12 +138,12 @@ def _place(folder: Path, fetch: Callable[[Path], None]) -> Path:
             check_file(settings, listed)
         load_detector(new, "cpu")  # refuses whatever does not belong together
 
-    write_folder(folder, fill)
+    write_detector_folder(folder, fill, replace=replace)
     return folder
 
 
 def _fetch_folder(address: str, new: Path, sha256: str, report: Report) -> None:
-    config = download(f"{address}/config.json", report)
+    config = download(f"{address}/config.json", report, sha256=sha256)
     check_sha256(f"{address}/config.json", config, sha256)
     (new / "config.json").write_bytes(config)
     try:
@@ -127,7 +160,7 @@ def _fetch_folder(address: str, new: Path, sha256: str, report: Report) -> None:
     room = MOST_BYTES
     for file in dict.fromkeys((*FILES[1:], *listed, *FOR_READERS)):
         try:
-            data = download(f"{address}/{quote(file)}", report, room)
+            data = download(f"{address}/{quote(file)}", report, room, sha256)
         except InputError:
             if file in FOR_READERS:
                 continue
@@ -138,9 +171,9 @@ def _fetch_folder(address: str, new: Path, sha256: str, report: Report) -> None:
 
 
 def _fetch_zip(url: str, new: Path, sha256: str, report: Report) -> None:
-    data = download(url, report)
+    data = download(url, report, sha256=sha256)
     check_sha256(url, data, sha256)
-    contents = read_zip(File(url, data), ENDINGS, MOST_BYTES)
+    contents = read_zip(File(url, data), ENDINGS, MOST_BYTES, member_bytes=MOST_BYTES)
     tops = {PurePosixPath(file.name).parts[0] for file in contents.files}
     if contents.refused or len(tops) != 1:
         problem = contents.refused[0] if contents.refused else f"{url}: holds {len(tops)} folders."
@@ -159,10 +192,22 @@ def check_sha256(url: str, data: bytes, expected: str) -> None:
         )
 
 
-def download(url: str, report: Report, most_bytes: int = MOST_BYTES) -> bytes:
+class Vouched(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect to plain http on another machine, unless a sha256 vouches for what comes; nor to ftp, which urllib would."""
+
+    def __init__(self, sha256: str) -> None:
+        self.sha256 = sha256
+
+    def redirect_request(self, *given: Any) -> urllib.request.Request | None:
+        check_vouched(checked_address(str(given[-1])), self.sha256)
+        return super().redirect_request(*given)
+
+
+def download(url: str, report: Report, most_bytes: int = MOST_BYTES, sha256: str = "") -> bytes:
     """The content at an address; InputError with one sentence when it cannot be had or is too large."""
     try:
-        with urllib.request.urlopen(checked_address(url), timeout=SECONDS) as answer:
+        opener = urllib.request.build_opener(Vouched(sha256))
+        with opener.open(checked_address(url), timeout=SECONDS) as answer:
             data = bytearray()
             while block := answer.read(BLOCK):
                 data += block
@@ -172,9 +217,11 @@ def download(url: str, report: Report, most_bytes: int = MOST_BYTES) -> bytes:
                     )
     except urllib.error.HTTPError as error:
         raise InputError(
-            f"{url}: the server answers {error.code} ({error.reason}). Check the name and the source."
+            f"{url}: the server answers {error.code} ({' '.join(str(error.reason).split())}). Check the name and the source."
         ) from None
-    except OSError as error:
+    except IdecodeError:
+        raise
+    except (OSError, http.client.HTTPException, ValueError) as error:
         cause = getattr(error, "reason", error)  # URLError wraps it
         cause = cause if isinstance(cause, BaseException) else error
         raise InputError(

@@ -13,7 +13,9 @@ from idecode_core.files.names import printable
 from idecode_core.files.read import read_json
 from idecode_core.files.write import recovered
 
-FORMAT = 1
+FORMAT = 2
+"""Since 2, the list of files with their hashes is part of every folder; those of format 1 may be without."""
+READABLE = (1, FORMAT)
 FILES = ("config.json", "model.safetensors", "calibration.npz")
 PACKAGE = Path(__file__).resolve().parent.parent
 CHECKPOINTS = PACKAGE.parent / "checkpoints"
@@ -57,10 +59,10 @@ class FolderSettings:
     """The scorer's own settings, see `Scorer.settings`."""
     dataset: str = ""
     """The public dataset that is in-distribution, where it is one: it has a gallery, labels and numbers of the paper."""
-    choice: str = ""
+    selection_leak: str = ""
     """What was looked at while its settings were chosen, and should not have been; empty where nothing was."""
     files: dict[str, str] = field(default_factory=dict)
-    """The content hashes of the folder's files (`folder.manifest`); empty in folders of earlier versions."""
+    """The content hashes of the folder's files (`folder.manifest`); may be empty in folders of format 1."""
     format: int = FORMAT
 
     @property
@@ -86,7 +88,7 @@ def read_settings(folder: Path | str) -> FolderSettings:
     path = folder / "config.json"
     what = f"a detector's settings of format {FORMAT}"
     config = read_json(path, what=what, error=CheckpointError, hint=AGAIN)
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
+    if not isinstance(config, dict) or config.get("format") not in READABLE:
         raise CheckpointError(f"{path} cannot be read as {what}: its format is another one. {AGAIN}")
     values = {**OPTIONAL, **{key: config[key] for key in KINDS if key in config}}
     for key, (kind, words) in KINDS.items():
@@ -94,7 +96,12 @@ def read_settings(folder: Path | str) -> FolderSettings:
         if type(value) is not kind or (isinstance(value, int) and value < 1):
             raise CheckpointError(f"{path}: expected {key} to be {words}, got {str(value)[:40]!r}. {AGAIN}")
     check_words(path, values)
-    return FolderSettings(folder=folder, **values)
+    if config["format"] != 1 and "calibration.npz" not in values["files"]:
+        raise CheckpointError(
+            f"{path}: expected files to list the calibration's hash, without which nobody knows whose it is. {AGAIN}"
+        )
+    leak = values.pop("choice")
+    return FolderSettings(folder=folder, selection_leak=leak, **values, format=config["format"])
 
 
 def check_words(path: Path, values: dict[str, Any]) -> None:
@@ -113,6 +120,8 @@ def check_words(path: Path, values: dict[str, Any]) -> None:
     expect(
         "modality", values["modality"] in MODALITIES, f"one of {', '.join(MODALITIES)}", values["modality"]
     )
+    takes = {"image": "image", "audio": "audio"}.get(str(values["scorer"].get("kind")), values["modality"])
+    expect("modality", values["modality"] == takes, f"{takes}, as its scorer's", values["modality"])
     for key, most in (("k", MOST_POINTS), ("n_max", MOST_DRAWS)):
         expect(key, values[key] <= most, f"at most {most:,}", values[key])
     files = values["files"]
@@ -132,7 +141,7 @@ def check_words(path: Path, values: dict[str, Any]) -> None:
     )
 
 
-def own_detectors() -> Path:
+def user_detectors() -> Path:
     """Where an installed package keeps the detectors that a user has fetched."""
     data = os.environ.get("XDG_DATA_HOME")
     return (Path(data) if data else Path.home() / ".local" / "share") / "idecode" / "detectors"
@@ -143,20 +152,12 @@ def checkpoint_root() -> Path:
     own, else what the package brings along."""
     if given := os.environ.get("IDECODE_CHECKPOINTS"):
         return Path(given)
-    return next((place for place in (CHECKPOINTS, own_detectors(), BUNDLED) if place.is_dir()), CHECKPOINTS)
-
-
-def place_for_new(out: Path) -> Path:
-    """Where a new detector goes: a bare name lies where the app and --detector find it, a path where it says."""
-    if len(out.parts) > 1:
-        return out
-    root = checkpoint_root()
-    return (own_detectors() if root == BUNDLED else root) / out
+    return next((place for place in (CHECKPOINTS, user_detectors(), BUNDLED) if place.is_dir()), CHECKPOINTS)
 
 
 def find_detector(name: Path | str) -> Path:
     """A detector folder: as given, or by its name among those that are installed, from any directory."""
-    roots = (checkpoint_root(), CHECKPOINTS, CHECKPOINTS.parent, own_detectors(), BUNDLED)
+    roots = (checkpoint_root(), CHECKPOINTS, CHECKPOINTS.parent, user_detectors(), BUNDLED)
     for folder in (Path(name), *(root / name for root in roots)):
         recovered(folder)
         if (folder / "config.json").is_file():

@@ -1,4 +1,5 @@
-"""A detector as its tables and pages see it: settings, calibration, stored scores, training record. No torch.
+"""A detector as its tables and pages see it: settings, calibration, stored scores, training record; and the rivals whose
+scores can stand beside it. No torch.
 
 Stored scores are float32. The calibration that is read with them is rounded alike, here and nowhere else, so that what
 was tied stays tied.
@@ -8,24 +9,34 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError
-from idecode_core.folder.calibration import read_calibration
-from idecode_core.folder.manifest import check_file, check_if_listed, check_parts, is_listed
-from idecode_core.folder.scores import (
+from idecode_core.folder.manifest import (
+    check_file,
+    check_if_listed,
+    check_made_with,
+    check_parts,
+    is_listed,
+    read_calibration,
+)
+from idecode_core.folder.record import TrainingRecord, read_training
+from idecode_core.folder.settings import FolderSettings, checkpoint_root, find_detector, read_settings
+from idecode_core.folder.shelf import (
+    SCORE_AGAIN,
+    Scores,
     ScoreSet,
     id_and_ood,
     in_order,
+    open_scores,
     read_score_file,
-    read_softmax_scores,
     score_paths,
+    scorer_names,
 )
-from idecode_core.folder.settings import FolderSettings, read_settings
-from idecode_core.folder.training_record import TrainingRecord, read_training
 
+RIVALS, ONE_CLASS, ADVERSARIAL = "rivals", "one-class", "adversarial"
+"""Places beside the detectors: of rivals on their networks, of those that know one class, and of attacked sets by victim."""
+CLEAN = "clean"
+"""The set of the pictures of a victim's attacked sets before they were attacked."""
 CIFAR10_DETECTORS = (
     "cifar10-projective",
     "cifar10-rotations",
@@ -70,10 +81,11 @@ class Stored:
             return ""
         return str(scorer.get("transforms", {}).get("name", "")).removeprefix("sharp_")
 
-    def softmax_scores(self, name: str) -> NDArray[np.float64]:
-        """SBP's scores of one of the sets."""
-        check_if_listed(self.settings, f"softmax/{name}.npz")
-        return read_softmax_scores(self.folder, name, self.settings.scorer_sha256)
+    def beside(self, scorer: str) -> Scores:
+        """What another scorer on the same network says of the same sets: SBP, or another base NCM."""
+        for path in score_paths(self.folder, scorer):
+            check_if_listed(self.settings, path.relative_to(self.folder).as_posix())
+        return open_scores(self.folder, scorer, self.settings.scorer_sha256)
 
 
 def open_stored(folder: Path | str) -> Stored:
@@ -102,6 +114,43 @@ def open_all(root: Path | str, names: tuple[str, ...] = CIFAR10_DETECTORS) -> li
     if not found:
         raise CheckpointError(
             f"No detector with stored scores is in {root}: expected one of {', '.join(names)}. Train one with "
-            "`python -m idecode_core train`, then `python -m idecode_core score-sets`."
+            "`python -m idecode_core train`, then `python -m idecode_core paper score-sets`."
         )
     return found
+
+
+def rival_places(root: Path | str, detector: str = "*") -> dict[str, tuple[Path, str]]:
+    """Rivals by the name that they are asked for by: the place and the scorer whose scores they are. Those of a detector that
+    knows one class are called `<detector>--<scorer>`."""
+    places = {"": Path(root) / RIVALS} if detector == "*" else {}
+    places |= {f"{place.name}--": place for place in sorted((Path(root) / ONE_CLASS).glob(detector))}
+    return {
+        f"{first}{name}": (place, name) for first, place in places.items() for name in scorer_names(place)
+    }
+
+
+def rivals_beside(detector: str) -> list[str]:
+    """The rivals that can stand beside a detector that comes with the project: those of one class where it knows one."""
+    root = checkpoint_root()
+    return list(rival_places(root, detector)) or scorer_names(root / RIVALS)
+
+
+def open_rival(root: Path | str, name: str) -> Scores:
+    """A rival's stored scores; refuses those that were made with another network than the one that is there."""
+    places = rival_places(root)
+    if name not in places:
+        raise CheckpointError(
+            f"No rival with stored scores is called {name!r}; expected one of {', '.join(places)}."
+        )
+    place, scorer = places[name]
+    rival = open_scores(place, scorer)
+    if rival.about.network:
+        network = read_settings(Path(root) / rival.about.network)
+        check_made_with(place / "scores" / scorer, rival.made_with, network.scorer_sha256, SCORE_AGAIN)
+    return rival
+
+
+def open_by_name(name: str) -> Stored | Scores:
+    """What is stored of a rival, or of a detector, by its name among those that come with the project."""
+    root = checkpoint_root()
+    return open_rival(root, name) if name in rival_places(root) else open_stored(find_detector(name))
