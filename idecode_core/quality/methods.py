@@ -4,7 +4,9 @@ Of 100 stored draws, run r with n draws is columns 20 r .. 20 r + n - 1.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +15,9 @@ from idecode_core.conformal import FloatArray
 from idecode_core.conformal.calibration import Aggregate, Calibration, aggregate_scores
 from idecode_core.conformal.judge import Judgement, judge
 from idecode_core.errors import SettingError
-from idecode_core.evaluation.metrics import auroc, auroc_interval, fpr_at_tpr, tnr_at_tpr
-from idecode_core.folder.scores import DRAWS_PER_RUN, RUNS, ScoreSet
+from idecode_core.files.shown import Shown
+from idecode_core.folder.shelf import DRAWS_PER_RUN, RUNS, ScoreSet
+from idecode_core.quality.metrics import auroc, auroc_interval, fpr_at_tpr, tnr_at_tpr
 
 METHODS = ("base score", "ICAD", "iDECODe")
 """base score: one draw, its raw score. ICAD: one draw, its p-value. iDECODe: n draws, the p-value of F(V)."""
@@ -50,8 +53,20 @@ class Metric:
         return Metric(float(np.mean(values)), spread, tuple(float(value) for value in values))
 
 
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The scores that an evaluation is of."""
+
+    calibration: Calibration | None
+    id_set: ScoreSet
+    ood_set: ScoreSet
+    n: int
+    aggregate: str | Aggregate
+    method: str
+
+
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Shown):
     """One method against one OOD set; rates are 0 to 1."""
 
     auroc: Metric
@@ -59,6 +74,12 @@ class Evaluation:
     fpr: Metric  # at 95 % TPR
     interval: tuple[float, float]
     """Of the AUROC, at 95 %. The spread from run to run is about draws; this is about test points."""
+    source: Source | None = field(default=None, kw_only=True, repr=False, compare=False)
+    """What it can be drawn from, where it was made by `evaluate`."""
+
+    def explore(self) -> Any:
+        """Sliders for n and epsilon in a notebook, from the stored scores."""
+        return import_module("idecode_core.report.explore").explore_evaluation(self)  # a layer above
 
 
 def compare(known: Sequence[FloatArray], strange: Sequence[FloatArray]) -> Evaluation:
@@ -111,7 +132,10 @@ def evaluate_sets(
     """One method on each OOD set, over the independent runs; the iD set is ranked once for all of them."""
     known = method_scores(calibration, id_set.score_vectors, n, method, aggregate)
     return [
-        compare(known, method_scores(calibration, ood_set.score_vectors, n, method, aggregate))
+        replace(
+            compare(known, method_scores(calibration, ood_set.score_vectors, n, method, aggregate)),
+            source=Source(calibration, id_set, ood_set, n, aggregate, method),
+        )
         for ood_set in ood_sets
     ]
 

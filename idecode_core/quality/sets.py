@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from idecode_core.audio.sets import SoundSet
 from idecode_core.errors import DataError
-from idecode_core.evaluation.ablations import CALIBRATION
+from idecode_core.folder.shelf import CALIBRATION
 from idecode_core.image.sets import TEST_SETS, ImageSet, class_names, dataset_and_class, load_images
 
 ID_POINTS, OOD_POINTS = 2000, 1000

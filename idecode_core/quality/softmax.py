@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idecode_core.conformal.calibration import Calibration
-from idecode_core.evaluation.ablations import CALIBRATION
-from idecode_core.evaluation.methods import Metric, evaluate
-from idecode_core.evaluation.metrics import auroc
-from idecode_core.folder.scores import DRAWS_PER_RUN, RUNS, ScoreSet
+from idecode_core.folder.shelf import CALIBRATION, DRAWS_PER_RUN, RUNS, SBP, ScoreSet
 from idecode_core.folder.stored import Stored
+from idecode_core.quality.methods import Metric, evaluate
+from idecode_core.quality.metrics import auroc
 
 
 @dataclass(frozen=True)
@@ -38,14 +37,15 @@ def pooled(sets: Sequence[ScoreSet]) -> ScoreSet:
 
 def beside_softmax(stored: Stored) -> BesideSoftmax:
     outside = pooled(stored.ood_sets)
-    sbp_id = stored.softmax_scores(stored.id_set.name)
-    sbp_ood = np.concatenate([stored.softmax_scores(ood_set.name) for ood_set in stored.ood_sets])
+    softmax = stored.beside(SBP)
+    sbp_id = softmax.once(stored.id_set.name)
+    sbp_ood = np.concatenate([softmax.once(ood_set.name) for ood_set in stored.ood_sets])
     base_score, icad, five, twenty = (
         evaluate(stored.calibration, stored.id_set, outside, n, method=method).auroc
         for n, method in ((1, "base score"), (1, "ICAD"), (5, "iDECODe"), (20, "iDECODe"))
     )
     together = evaluate(
-        with_sbp_calibration(stored),
+        with_sbp_calibration(stored, softmax.once(CALIBRATION)),
         with_sbp(stored.id_set, sbp_id),
         with_sbp(outside, sbp_ood),
         DRAWS_PER_RUN,
@@ -59,8 +59,7 @@ def with_sbp(score_set: ScoreSet, sbp: NDArray[np.float64]) -> ScoreSet:
     return replace(score_set, score_vectors=score_set.score_vectors + sbp[:, None].astype(np.float32))
 
 
-def with_sbp_calibration(stored: Stored) -> Calibration:
+def with_sbp_calibration(stored: Stored, sbp: NDArray[np.float64]) -> Calibration:
     """The calibration set under the same sum, in the same precision, so that the added score has a bound of its own."""
-    sbp = stored.softmax_scores(CALIBRATION)
     summed = Calibration(stored.calibration.score_vectors + sbp[:, None], stored.calibration.seed)
     return summed.rounded(stored.id_set.score_vectors.dtype)

@@ -1,0 +1,187 @@
+"""How good a detector is, in one number: the mean AUROC over the OOD sets that its scores are stored for.
+
+Power: the share of OOD points that a detector catches at an epsilon, from its stored scores. No torch.
+
+The guarantee bounds false alarms and says nothing about what is caught; this does, for the sets that are stored.
+
+What Algorithm 1 does at one epsilon: how many of what belongs and of what does not are flagged.
+
+False detection rates of the iD test points, each beside the band that holds it in 99 % of cases.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idecode_core.conformal import FloatArray, observed_band
+from idecode_core.conformal.calibration import Aggregate, Calibration
+from idecode_core.conformal.judge import judge
+from idecode_core.folder.shelf import ScoreSet
+from idecode_core.folder.stored import Stored
+from idecode_core.quality.methods import evaluate_sets, flagged_share, method_scores
+
+WEAK_AUROC = 0.8
+
+
+@dataclass(frozen=True)
+class Strength:
+    """Mean AUROC (0 to 1) with n draws."""
+
+    auroc: float
+    sets: int
+    n: int
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether many strange inputs would pass for ordinary ones."""
+        return self.auroc < WEAK_AUROC
+
+    def __str__(self) -> str:
+        """In percent, with a warning where it is due.
+
+        >>> str(Strength(0.7612, 4, 5))
+        'AUROC 76.1, weak'
+        """
+        return f"AUROC {100 * self.auroc:.1f}{', weak' if self.is_weak else ''}"
+
+
+def strength(stored: Stored, n: int = 5) -> Strength:
+    """From stored scores; n is at most what the calibration holds."""
+    n = min(n, stored.calibration.n_max)
+    found = evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, n)
+    return Strength(float(np.mean([evaluation.auroc.mean for evaluation in found])), len(found), n)
+
+
+WEAK_SHARE = 0.5
+"""A detector that catches less than this share of its OOD sets, on average, is called weak."""
+
+
+@dataclass(frozen=True)
+class Caught:
+    """The share of one OOD set that is flagged."""
+
+    label: str
+    share: float
+
+
+def power(stored: Stored, n: int, epsilon: float, aggregate: str | Aggregate = "sum") -> tuple[Caught, ...]:
+    """What is caught of each stored OOD set at epsilon, over all its runs of draws; the least first."""
+    n = min(n, min((ood.score_vectors.shape[1] for ood in stored.ood_sets), default=n))
+    caught = [
+        Caught(ood.label, flagged_share(stored.calibration, ood.score_vectors, n, epsilon, aggregate))
+        for ood in stored.ood_sets
+    ]
+    return tuple(sorted(caught, key=lambda one: (one.share, one.label)))
+
+
+def mean_share(caught: Sequence[Caught]) -> float:
+    return sum(one.share for one in caught) / len(caught)
+
+
+def is_weak(caught: Sequence[Caught]) -> bool:
+    return bool(caught) and mean_share(caught) < WEAK_SHARE
+
+
+def power_sentence(caught: Sequence[Caught], epsilon: float) -> str:
+    """What to expect of a detector beside its verdict; a weak one is called weak.
+
+    >>> power_sentence([Caught("noise", 0.1), Caught("claps", 0.3)], 0.05)
+    'Weak at epsilon = 0.05: it catches about 10 % of noise and 30 % of claps. That something is not flagged says little.'
+    """
+    if not caught:
+        return "How much it catches is not known: no scores of OOD sets are stored with this detector."
+    shares = [f"{100 * one.share:.0f} % of {one.label}" for one in caught]
+    if len(shares) <= 2:
+        what = " and ".join(shares)
+    else:
+        what = (
+            f"{100 * mean_share(caught):.0f} % of what does not belong, as the mean over {len(shares)} OOD sets: from "
+            f"{shares[0]} to {shares[-1]}"
+        )
+    found = f"it catches about {what}."
+    if is_weak(caught):
+        return f"Weak at epsilon = {epsilon:g}: {found} That something is not flagged says little."
+    return f"At epsilon = {epsilon:g} {found}"
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """Counts of the first run of draws, the one that Guarantee counts too, so that both pages say the same."""
+
+    epsilon: float
+    id_flagged: int
+    id_points: int
+    ood_flagged: int
+    ood_points: int
+
+    @property
+    def id_share(self) -> float:
+        return self.id_flagged / self.id_points
+
+    @property
+    def ood_share(self) -> float:
+        return self.ood_flagged / self.ood_points
+
+    @property
+    def on_roc(self) -> tuple[float, float]:
+        """The point of the ROC curve: OOD points let through, iD points kept."""
+        return 1 - self.ood_share, 1 - self.id_share
+
+
+def operating_point(
+    calibration: Calibration,
+    id_set: ScoreSet,
+    ood_set: ScoreSet,
+    n: int,
+    epsilon: float,
+    aggregate: str | Aggregate = "sum",
+) -> OperatingPoint:
+    """One detector on one OOD set, conservative p-values."""
+    known, strange = (
+        judge(calibration, one.score_vectors, n=n, epsilon=epsilon, aggregate=aggregate).is_ood
+        for one in (id_set, ood_set)
+    )
+    return OperatingPoint(epsilon, int(known.sum()), len(known), int(strange.sum()), len(strange))
+
+
+@dataclass(frozen=True)
+class RateInBand:
+    """The share of iD test points that is flagged at epsilon, and its exact band (conformal.law)."""
+
+    epsilon: float
+    rate: float
+    low: float
+    high: float
+
+    @property
+    def inside(self) -> bool:
+        return self.low <= self.rate <= self.high
+
+    def __str__(self) -> str:
+        """In percent.
+
+        >>> str(RateInBand(0.05, 0.0512, 0.04, 0.0613))
+        '5.1 [4.0, 6.1]'
+        """
+        return f"{100 * self.rate:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
+
+def id_p_values(stored: Stored, n: int) -> FloatArray:
+    """p-values of the iD test points, from the first run of n draws."""
+    return -method_scores(stored.calibration, stored.id_set.score_vectors, n)[0]
+
+
+def rates_in_bands(stored: Stored, n: int, epsilons: Sequence[float]) -> list[RateInBand]:
+    """A detector's false detection rate at each epsilon, from the first run of n draws."""
+    first = stored.id_set.score_vectors[:, :n]
+    return [rate_in_band(stored.calibration, first, n, epsilon) for epsilon in epsilons]
+
+
+def rate_in_band(
+    calibration: Calibration, id_vectors: NDArray[np.floating], n: int, epsilon: float
+) -> RateInBand:
+    """The share of iD test points that is flagged, over all runs of n draws, beside the band of one run."""
+    rate = flagged_share(calibration, id_vectors, n, epsilon)
+    return RateInBand(epsilon, rate, *observed_band(calibration.k, epsilon, len(id_vectors)))
