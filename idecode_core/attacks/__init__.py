@@ -7,9 +7,8 @@
 The guarantee says nothing about inputs that somebody chose; `attack_detector` shows it.
 """
 
-from idecode_core.attacks.attacked import Attacked
 from idecode_core.attacks.classic import attack
-from idecode_core.attacks.kinds import ATTACKS, AttackKind
+from idecode_core.attacks.kinds import ATTACKS, Attacked, AttackKind
 from idecode_core.attacks.on_detector import attack_detector
 from idecode_core.attacks.victim import Victim, load_victim, victims
 

@@ -11,9 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from idecode_core.attacks.attacked import Attacked
-from idecode_core.attacks.kinds import get_attack
-from idecode_core.attacks.sets import set_name, to_tensor
+from idecode_core.attacks.kinds import Attacked, get_attack, set_name, to_tensor
 from idecode_core.attacks.victim import Victim
 from idecode_core.data import EMBEDDED
 from idecode_core.errors import DataError
@@ -57,7 +55,7 @@ def from_gallery(
     if stored is None or not places:
         return None
     attacked = torch.from_numpy(stored[places[0]][None])
-    before, after = victim.says(x), victim.says(attacked)
+    before, after = victim.all_logits(x), victim.all_logits(attacked)
     return Attacked(
         name, strength, victim.name, victim.classes, x, attacked, labels[places[:1]], before, after
     )

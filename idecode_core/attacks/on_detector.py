@@ -16,16 +16,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from idecode_core.attacks.attacked import Attacked
-from idecode_core.attacks.kinds import get_attack
-from idecode_core.attacks.run import Progress, run_attack
+from idecode_core.attacks.classic import Progress, run_attack
+from idecode_core.attacks.kinds import Attacked, get_attack
 from idecode_core.attacks.victim import Victim
 from idecode_core.detector import Detector
 from idecode_core.draws import content_key
 from idecode_core.errors import SettingError
 from idecode_core.image.scorer import ImageScorer
-from idecode_core.merged import MergedScorer
 from idecode_core.scorer import Scorer, check_n
+from idecode_core.scorers.merged import MergedScorer
 
 NAME = "pgd-detector"
 STEPS = 40

@@ -16,7 +16,7 @@ from idecode_core.folder.detector import load_detector
 from idecode_core.folder.listing import list_detectors
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.models import Equivariant
-from idecode_core.own.model import OwnModel
+from idecode_core.scorers.call_network import UserModel
 
 TOGETHER = 256  # pictures that go through the network at once, where no gradient is asked for
 
@@ -26,7 +26,7 @@ class Victim:
     """A classifier of pictures of one size, with the names of its classes."""
 
     name: str
-    model: Equivariant | OwnModel
+    model: Equivariant | UserModel
     classes: tuple[str, ...]
     size: int
     device: torch.device
@@ -38,11 +38,11 @@ class Victim:
 
     def logits(self, x: Tensor) -> Tensor:
         """x (batch, 3, size, size) in [0, 1] on the device -> (batch, classes); gradients flow where x asks for them."""
-        if isinstance(self.model, OwnModel):
+        if isinstance(self.model, UserModel):
             return self.model(x)[0].float()
         return self.model.decode(None, self.model.encode(x)[:, None])[:, 0]
 
-    def says(self, x: Tensor) -> Tensor:
+    def all_logits(self, x: Tensor) -> Tensor:
         """`logits` of any number of pictures from anywhere, without gradients, on the CPU."""
         with torch.no_grad():
             return torch.cat([self.logits(part.to(self.device)).cpu() for part in x.split(TOGETHER)])
@@ -59,13 +59,13 @@ class Victim:
                 f"classifier of pictures, such as {others}."
             )
         model: Any = scorer.model
-        if isinstance(model, OwnModel):
+        if isinstance(model, UserModel):
             if model.is_function:
                 raise SettingError(
                     f"The classifier of {detector.name} is a function without gradients, and these attacks follow gradients: "
                     "expected a torch.nn.Module. Make the detector around the network itself."
                 )
-            outputs = scorer.probe.shape[1]  # type: ignore[attr-defined]  # an OwnScorer
+            outputs = scorer.probe.shape[1]  # type: ignore[attr-defined]  # an UserScorer
         else:
             model, outputs = deepcopy(model), model.config.outputs
             model.requires_grad_(False).eval()

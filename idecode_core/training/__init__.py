@@ -1,0 +1,1 @@
+"""From data to a calibrated detector: recipes, tasks, one loop, and detectors of a user's own files."""

@@ -2,6 +2,8 @@
 
 Every random choice of epoch e comes from (recipe seed, e), and every epoch ends with an atomic checkpoint, so a killed
 run that is resumed ends with the same weights as an unbroken one.
+
+How a step changes the weights: optimisers, learning rates, the moving average.
 """
 
 import time
@@ -11,25 +13,73 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from idecode_core.errors import TrainingError
 from idecode_core.files import write_npz
+from idecode_core.folder.record import EpochLog, kept_epoch, read_log, write_log
 from idecode_core.models.pieces import one_sentence
-from idecode_core.training.optimiser import make_optimizer, rate_factor, update_average
-from idecode_core.training.run_state import (
-    BEST,
-    STATE,
-    EpochLog,
-    RunState,
-    kept_epoch,
-    load_weights,
-    read_log,
-    save_weights,
-    write_log,
-)
+from idecode_core.training.recipe import Recipe
+from idecode_core.training.run_state import BEST, STATE, RunState, World, load_weights, save_weights
 from idecode_core.training.tasks import Task
 from idecode_core.training.tasks.task import Answer, steps_per_epoch
-from idecode_core.training.world import World
+
+FASTEST_AT = 0.2  # of the whole training, under one_cycle
+
+
+def make_optimizer(recipe: Recipe[Any], model: nn.Module) -> torch.optim.Optimizer:
+    """SGD with momentum, Adam (decay in the gradient) or AdamW (decay apart); a log-variance head has its own rate, and so
+    have the biases of norms where the recipe says so. Frozen weights are left out."""
+    faster = recipe.norm_bias_rate
+    rates = {
+        "other": recipe.learning_rate,
+        "variance_head": recipe.head_learning_rate or recipe.learning_rate,
+        "norm_bias": recipe.learning_rate * faster,
+    }
+    biases = {id(norm.bias) for norm in model.modules() if isinstance(norm, nn.BatchNorm2d) and faster != 1}
+
+    def kind_of(name: str, weight: nn.Parameter) -> str:
+        head = "variance_head" if name.startswith("variance_head.") else "other"
+        return "norm_bias" if id(weight) in biases else head
+
+    named = [
+        (kind_of(name, weight), weight) for name, weight in model.named_parameters() if weight.requires_grad
+    ]
+    groups: list[dict[str, Any]] = [
+        {"params": [weight for other, weight in named if other == kind], "lr": rate}
+        for kind, rate in rates.items()
+    ]
+    groups[-1]["weight_decay"] = recipe.weight_decay / faster
+    groups = [group for group in groups if group["params"]]
+    if recipe.optimizer == "sgd":
+        return torch.optim.SGD(groups, momentum=0.9, nesterov=True, weight_decay=recipe.weight_decay)
+    kind = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
+    return kind(groups, weight_decay=recipe.weight_decay)
+
+
+def rate_factor(schedule: str, epoch: int, progress: float) -> float:
+    """What the learning rate is multiplied by, in an epoch (from 0) and after a share of all steps.
+
+    One cycle: linear rise over the first fifth, linear fall to almost nothing. Steps: times 0.9 every two epochs (App.
+    C.2).
+    """
+    if schedule == "constant":
+        return 1.0
+    if schedule == "steps":
+        return float(0.9 ** (epoch // 2))
+    rising = 0.1 + 0.9 * progress / FASTEST_AT
+    return rising if progress < FASTEST_AT else max(0.002, (1 - progress) / (1 - FASTEST_AT))
+
+
+@torch.no_grad()
+def update_average(average: nn.Module, model: nn.Module, decay: float) -> None:
+    """Exponential moving average of weights and running statistics."""
+    for mean, value in zip(average.state_dict().values(), model.state_dict().values(), strict=True):
+        if mean.dtype.is_floating_point:
+            mean.lerp_(value, 1 - decay)
+        else:
+            mean.copy_(value)
+
 
 SMALLER = (
     "Close other programs that use it, use a recipe with a smaller batch, or several devices under torchrun; finished epochs are "
@@ -79,6 +129,16 @@ def validate(task: Task, model: nn.Module) -> Tally:
         loss, right = task.loss(model, *batch)
         tally.add(len(batch[0]), loss.item(), right)
     return tally
+
+
+def training_pflop(task: Task, epochs: int) -> float:
+    """10^15 floating-point operations of all training steps: those of one step, as torch counts them (forward and backward;
+    a multiplication and an addition are two), times how many there are. Validation is left out."""
+    model = task.initialise().train()
+    with torch.random.fork_rng(), FlopCounterMode(display=False) as counter:
+        loss, _ = task.loss(model, *next(iter(task.batches(0, World()))))
+        loss.backward()
+    return float(f"{counter.get_total_flops() * steps_per_epoch(task) * epochs / 1e15:.4g}")
 
 
 def train(

@@ -2,11 +2,13 @@
 
 The merged scores are calibrated on points that every member holds out for calibration, so members must be trained on the
 same points of the same data. References (the points that members' scores are ranked among) are the other points that were
-held out: the validation part, where all have one split. Sounds have none, and their proper training set takes its place.
+held out: the validation part, where all have one split. Where a user's own files have none, a random part of those that would
+calibrate takes its place; the sounds of a recipe have their proper training set in it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +18,31 @@ from numpy.typing import NDArray
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, SettingError
-from idecode_core.folder.detector import load_detector
+from idecode_core.folder.detector import load_detector, save_detector
+from idecode_core.folder.place import new_place
+from idecode_core.folder.record import Split, TrainingRecord, read_split, read_training, same_split
 from idecode_core.folder.settings import find_detector, read_settings
-from idecode_core.folder.training_record import Split, TrainingRecord, read_split, read_training, same_split
-from idecode_core.merged import MergedScorer
+from idecode_core.image.scorer import ImageScorer
 from idecode_core.ncm import BASE_NCMS
+from idecode_core.report.card import write_card
 from idecode_core.scorer import Progress, Scorer
+from idecode_core.scorers.logits import Energy
+from idecode_core.scorers.merged import MergedScorer
 from idecode_core.training.finish import N_MAX
-from idecode_core.training.own.parts import SOURCE, parts_again
 from idecode_core.training.parts import load_parts
 from idecode_core.training.recipes import get_recipe
+from idecode_core.training.user_parts import SOURCE, parts_again
 
 REFERENCE_DRAWS = 10
+REFERENCE_SHARE = 0.25
+"""Of a user's own calibration files, where no others are held out."""
 Vectors = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Member:
-    """A trained detector's folder, the base NCM to read its model with ("" for its own), and its weight in the sum."""
+    """A trained detector's folder, the base NCM to read its model with ("" for its own), and its weight in the sum. `energy` asks
+    its network for the class of x alone, in one pass however many draws there are."""
 
     folder: Path
     base_ncm: str
@@ -43,8 +52,9 @@ class Member:
     def parse(text: str, weight: float = 1.0) -> "Member":
         """ "cifar10-invariance@label_cross_entropy", by name or folder; without "@" the detector's own base NCM."""
         folder, _, base_ncm = text.partition("@")
-        if base_ncm and base_ncm not in BASE_NCMS:
-            raise SettingError(f"No base NCM is called {base_ncm!r}; expected one of {', '.join(BASE_NCMS)}.")
+        if base_ncm and base_ncm not in (*BASE_NCMS, Energy.kind):
+            names = ", ".join((*BASE_NCMS, Energy.kind))
+            raise SettingError(f"No base NCM is called {base_ncm!r}; expected one of {names}.")
         return Member(find_detector(folder), base_ncm, weight)
 
     @property
@@ -61,7 +71,19 @@ class Member:
                 f"{self.folder} scores without a base NCM, so {self.base_ncm!r} cannot be chosen for it: leave out "
                 f"@{self.base_ncm}."
             )
-        return replace(scorer, base_ncm=self.base_ncm)  # type: ignore[no-any-return]
+        if self.base_ncm != Energy.kind:
+            return changed(scorer, base_ncm=self.base_ncm)  # type: ignore[no-any-return]
+        if not isinstance(scorer, ImageScorer) or BASE_NCMS[scorer.base_ncm].against == "g":
+            raise SettingError(
+                f"{self.folder} has no network that names classes and nothing else, which @{Energy.kind} asks: leave out "
+                f"@{Energy.kind}."
+            )
+        return Energy(
+            model=scorer.model,
+            preprocessing=scorer.preprocessing,
+            device=scorer.device,
+            classes=scorer.classes,
+        )
 
 
 def training_of(folder: Path) -> TrainingRecord:
@@ -93,7 +115,11 @@ def shared_split(folders: Sequence[Path]) -> Split:
                 f"{folders[0]} and {folder} were trained on different splits, so no points are held out from both: "
                 "train both with the same dataset and seed."
             )
-    return Split(first.proper, np.setdiff1d(held_out, calibration), calibration)
+    validation = np.setdiff1d(held_out, calibration)
+    if not len(validation) and all(SOURCE in record.settings for record in records):
+        order = np.random.default_rng([records[0].seed, len(calibration)]).permutation(calibration)
+        validation, calibration = np.split(order, [max(1, round(REFERENCE_SHARE * len(order)))])
+    return Split(first.proper, np.sort(validation), np.sort(calibration))
 
 
 def member_parts(folders: Sequence[Path], data_root: Path | str | None = None) -> tuple[Any, Any]:
@@ -119,7 +145,7 @@ def score_members(
     scorers: Sequence[Any], samples: Any, *, n: int, seed: int, progress: Progress | None
 ) -> list[Vectors]:
     """Score vectors (N, n) of scorers that differ in their base NCM only, from one pass where they can."""
-    if hasattr(scorers[0], "score_under"):
+    if all(hasattr(scorer, "score_under") for scorer in scorers):
         ncms = [scorer.base_ncm for scorer in scorers]
         found = scorers[0].score_under(list(dict.fromkeys(ncms)), samples, n=n, seed=seed, progress=progress)
         return [found[ncm].score_vectors for ncm in ncms]
@@ -168,9 +194,35 @@ def build_merged(
     return Detector(name, merged, Calibration(merged_vectors, seed), first.summary, dataset)
 
 
-def choice_of(members: Sequence[Member]) -> str:
+def merge(
+    members: Sequence[str],
+    out: Path | str,
+    *,
+    weights: Sequence[float] | None = None,
+    data_root: Path | str | None = None,
+    replace: bool = False,
+    report: Callable[[str, int, int], None] | None = None,
+) -> tuple[Path, Detector]:
+    """All that `idecode merge` does: detectors that were trained on the same points, by name or folder ("FOLDER@BASE_NCM" for
+    another base NCM), become one in the folder `out`; that folder and the detector. `report` gets (member, points done, points)."""
+    weights = weights or [1.0] * len(members)
+    if len(weights) != len(members):
+        raise SettingError(
+            f"Expected --weight once for each of the {len(members)} members, got {len(weights)}; add or leave out some."
+        )
+    chosen = [Member.parse(text, value) for text, value in zip(members, weights, strict=True)]
+    place = new_place(Path(out), replace, [member.folder for member in chosen])
+    made = build_merged(chosen, data_root=data_root, name=place.name, progress=report)
+    save_detector(made, place, selection_leak=selection_leak_of(chosen), replace=replace)
+    write_card(place)
+    return place, made
+
+
+def selection_leak_of(members: Sequence[Member]) -> str:
     """What was looked at while choosing the members was looked at for the merged detector too."""
-    return " ".join(dict.fromkeys(filter(None, (read_settings(member.folder).choice for member in members))))
+    return " ".join(
+        dict.fromkeys(filter(None, (read_settings(member.folder).selection_leak for member in members)))
+    )
 
 
 def _reporter(progress: Callable[[str, int, int], None], name: str, total: int) -> Progress:

@@ -24,7 +24,7 @@ from idecode_core.audio.sets import (
 )
 from idecode_core.data import data_root
 from idecode_core.errors import DataError
-from idecode_core.folder.training_record import Split, read_split, split_indices
+from idecode_core.folder.record import Split, read_split, split_indices
 from idecode_core.image.sets import ImageSet, load_images
 from idecode_core.training.recipe import Pictures, Recipe, Sounds
 

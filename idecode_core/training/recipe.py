@@ -28,13 +28,19 @@ class Pictures:
     size: int = 32
     grey: bool = False
     flip: bool = True
+    alternate: bool = False
+    """Flip every other image, and in the next epoch the others, so that two epochs show each one both ways; else at random."""
     crop: int = 0
     """Shift by up to this many pixels (reflecting the border) before g is applied."""
     cutout: int = 0
     """Cover a square of this many pixels per side, somewhere, with the image's mean before g is applied (DeVries and Taylor
     2017, arXiv 1708.04552)."""
+    mixed: float = 0.0
+    """Share of the upright images that are mixed with fractals, up to twice (PixMix, Hendrycks et al. 2022, arXiv 2112.05135)."""
     transformed: float = 1.0
     """Share of the images that are shown transformed, where M learns labels."""
+    upright_labels: bool = False
+    """Where M learns the class of g and the label: labels of upright images only, as RotPred does; else of all."""
     all_ranges: bool = False
     """Show every rotation range of each image in the batch, as the paper's one-class training does."""
     triplet: float = 0.0
@@ -47,6 +53,11 @@ class Pictures:
     feature_temperature: float = 0.0
     """T2FNorm (Regmi et al. 2023, arXiv 2305.17797): in training, labels are named from features divided by their length
     and by this; 0 leaves features as they are."""
+    label_smoothing: float = 0.0
+    """The share of each label that is spread over all classes."""
+    identity: bool = False
+    """Convolutions of the compact backbone start by passing their first inputs on (Dirac), and its whitened stem and the
+    scales of its norms stay as they are (Jordan 2024, arXiv 2404.00498)."""
     bfloat16: bool = False
     """Run the backbone in bfloat16 in training, which takes half the time on processors that know it. Weights, losses and
     scoring stay in float32."""
@@ -92,6 +103,8 @@ class Recipe(Generic[Shown]):
     learning_rate: float = 0.2
     head_learning_rate: float | None = None
     """Learning rate of the log-variance head, where it differs."""
+    norm_bias_rate: float = 1.0
+    """How many times faster the biases of norms learn; their decay per step is that of all weights (Jordan 2024)."""
     schedule: Literal["one_cycle", "constant", "steps"] = "one_cycle"
     """`steps` is the paper's for sounds: times 0.9 every two epochs."""
     weight_decay: float = 5e-4

@@ -14,7 +14,7 @@ from idecode_core.errors import SettingError
 from idecode_core.models import ModelConfig, pretrained
 from idecode_core.models.vgg import PAPER_WIDTHS
 from idecode_core.training.recipe import Pictures, Recipe, Sounds
-from idecode_core.transforms import Projective, Rotations, SharpRotations, SmallAffine, SpecAugment
+from idecode_core.transforms import Projective, Rotations, SharpRotations, SmallAffine, SpecAugment, Views
 from idecode_core.transforms.specaugment import PAPER_MASKS
 
 # The superclass of each of CIFAR-100's fine classes.
@@ -146,6 +146,46 @@ _cifar10_joint_wide = replace(
     base_ncm="turn_and_mirrored_label",
     epochs=34,
     learning_rate=0.2,
+)
+_cifar10_evidence = replace(
+    _cifar10_invariance,
+    name="cifar10-evidence",
+    shows=Pictures(
+        ModelConfig("compact", outputs=10, widths=(64, 256, 384)),
+        "label",
+        alternate=True,
+        crop=3,
+        cutout=8,
+        transformed=0.0,
+        split_of="checkpoints/cifar10-invariance",  # so that it can be merged with the joint ones
+        feature_temperature=0.1,
+        identity=True,
+        bfloat16=True,
+    ),
+    transforms=Views(),
+    base_ncm="evidence",
+    epochs=30,
+    batch=500,
+    learning_rate=0.5,
+    norm_bias_rate=16.0,
+    weight_decay=1.3e-3,
+    ema=0.99,
+    seed=7,  # the calibration set of the joint ones
+)
+_cifar10_turn_evidence = replace(
+    _cifar10_evidence,
+    name="cifar10-turn-evidence",
+    shows=replace(
+        _cifar10_evidence.shows,
+        model=ModelConfig("compact", outputs=4 + 10, widths=(64, 256, 384)),
+        task="transform_and_label",
+        mixed=0.25,
+        transformed=0.25,
+        upright_labels=True,
+    ),
+    transforms=SharpRotations(per_draw="one"),
+    base_ncm="turn_and_label",
+    epochs=24,
 )
 # Victims of attacks: plain classifiers. Around each stands a detector as around cifar10-invariance, and it has the same split.
 _cifar10_densenet = replace(
@@ -304,6 +344,8 @@ _all: list[Recipe[Any]] = [
     _cifar10_invariance,
     _cifar10_joint,
     _cifar10_joint_wide,
+    _cifar10_evidence,
+    _cifar10_turn_evidence,
     _cifar10_densenet,
     _paper_victim("resnet34"),
     _paper_victim("densenet100"),

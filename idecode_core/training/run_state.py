@@ -1,7 +1,10 @@
-"""A training run on disk: weights, their average, the optimiser's state as safetensors, and a log. No pickle."""
+"""A training run on disk: weights, their average and the optimiser's state as safetensors. No pickle.
 
-import json
-from collections.abc import Mapping, Sequence
+This process among those that torchrun started.
+"""
+
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,50 +15,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from idecode_core.errors import CheckpointError, TrainingError
-from idecode_core.files import write_atomically, write_text
-from idecode_core.files.read import DAMAGE, reason, regular_size
+from idecode_core.files import write_atomically
+from idecode_core.files.read import reason
 from idecode_core.training.recipe import Recipe
 
-STATE, BEST, LOG = "state.safetensors", "best.safetensors", "log.jsonl"
+STATE, BEST = "state.safetensors", "best.safetensors"
 M = TypeVar("M", bound=nn.Module)
-
-
-@dataclass(frozen=True)
-class EpochLog:
-    """One line of a run's log; rates and losses that a task does not have are None."""
-
-    epoch: int
-    loss: float
-    seconds: float
-    accuracy: float | None = None  # on the training examples, as they were shown
-    validation_loss: float | None = None
-    validation_accuracy: float | None = None
-
-
-def read_log(folder: Path) -> list[EpochLog]:
-    path = folder / LOG
-    try:
-        regular_size(path)
-        log = [EpochLog(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-        if not log:
-            raise ValueError("it is empty")
-        return log
-    except DAMAGE as error:
-        raise CheckpointError(
-            f"{path} cannot be read as the log of a training run: {reason(error)}. Train again with --no-resume."
-        ) from error
-
-
-def write_log(folder: Path, log: Sequence[EpochLog]) -> None:
-    write_text(folder / LOG, "".join(json.dumps(vars(entry)) + "\n" for entry in log))
-
-
-def kept_epoch(log: Sequence[EpochLog]) -> EpochLog:
-    """The epoch whose weights are kept: the lowest validation loss, or the last one where there is no validation part."""
-    losses = [
-        (entry.validation_loss, -entry.epoch, entry) for entry in log if entry.validation_loss is not None
-    ]
-    return min(losses)[2] if losses else log[-1]
 
 
 @torch.no_grad()
@@ -145,3 +110,29 @@ class RunState:
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": entries, "param_groups": groups})
         return int(done)
+
+
+@dataclass(frozen=True)
+class World:
+    rank: int = 0
+    size: int = 1
+
+    @staticmethod
+    def join() -> "World":
+        """Meet the other processes; alone without torchrun."""
+        if "RANK" not in os.environ:
+            return World()
+        if not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        return World(torch.distributed.get_rank(), torch.distributed.get_world_size())
+
+    def leave(self) -> None:
+        """Part from the others, all at the same time: one that ends while others still talk to it takes them down."""
+        if self.size > 1:
+            torch.distributed.barrier()
+            torch.distributed.destroy_process_group()
+
+    @property
+    def is_first(self) -> bool:
+        """The one that writes files and speaks to the user."""
+        return self.rank == 0

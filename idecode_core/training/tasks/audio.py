@@ -15,8 +15,8 @@ from idecode_core.audio.sets import SoundSet
 from idecode_core.models.vgg import VGG, VGGConfig, blank_vgg
 from idecode_core.training.parts import Parts
 from idecode_core.training.recipe import Recipe, Sounds
+from idecode_core.training.run_state import World
 from idecode_core.training.tasks.task import Answer, Batch, in_batches, random_keys
-from idecode_core.training.world import World
 from idecode_core.transforms import SpecAugment
 
 LEVEL_SPREAD = 4.0  # dB: how much louder or quieter a clip is shown

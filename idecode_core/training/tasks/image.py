@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from idecode_core.errors import TrainingError
 from idecode_core.folder.detector import load_detector
-from idecode_core.folder.training_record import Split, read_split
+from idecode_core.folder.record import Split, read_split
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import ImageSet, class_names
@@ -21,15 +21,16 @@ from idecode_core.models import Equivariant, blank_model
 from idecode_core.models.backbones import Compact
 from idecode_core.models.densenet import CompactDenseNet
 from idecode_core.models.pretrained import EfficientNetLite0
+from idecode_core.training.fractals import fractals, pixmix
 from idecode_core.training.losses import centre_triplet, gaussian_nll
 from idecode_core.training.parts import Parts
 from idecode_core.training.recipe import Pictures, Recipe
-from idecode_core.training.run_state import rounded
+from idecode_core.training.run_state import World, rounded
 from idecode_core.training.tasks.task import Answer, Batch, in_batches, random_keys
-from idecode_core.training.world import World
 from idecode_core.transforms import Rotations
 
 VALIDATION_BATCH = 512
+FRACTALS, MIXED_TIMES = 2048, 2
 WHITENED_ON = 5000  # images of the proper training set
 
 
@@ -49,11 +50,15 @@ class Images:
         return self.x[chosen].to(self.device).float() / 255, self.y[chosen].to(self.device)
 
 
-def augment(x: Tensor, pictures: Pictures, generator: np.random.Generator) -> Tensor:
-    """Random flips, shifts and covered squares of x (batch, 3, h, w), before g is applied."""
+def augment(
+    x: Tensor, pictures: Pictures, generator: np.random.Generator, turn: NDArray[np.bool_] | None = None
+) -> Tensor:
+    """Random flips, shifts and covered squares of x (batch, 3, h, w), before g is applied; `turn` says whose turn to be
+    flipped it is, where flips alternate."""
     batch, _, h, w = x.shape
     if pictures.flip:
-        flips = torch.from_numpy(generator.random(batch) < 0.5).to(x.device)
+        chosen = generator.random(batch) < 0.5 if turn is None else turn
+        flips = torch.from_numpy(chosen).to(x.device)
         x = torch.where(flips[:, None, None, None], x.flip(-1), x)
     if pictures.crop:
         padded = nn.functional.pad(x, (pictures.crop,) * 4, mode="reflect")
@@ -81,6 +86,7 @@ class ImageTask:
             Images(part, self.preprocessing, device) for part in (parts.training, parts.validation)
         )
         self.examples = len(self.proper)
+        self.fractals = fractals(FRACTALS, seed=recipe.seed) if recipe.shows.mixed else None
 
     def blank(self) -> Equivariant:
         return blank_model(self.shows.model)
@@ -100,6 +106,10 @@ class ImageTask:
         elif isinstance(model.backbone, Compact | CompactDenseNet):
             some = np.arange(min(WHITENED_ON, self.examples))
             model.backbone.whiten(model.normalise(self.proper.batch(some)[0]))
+        if self.shows.identity:
+            assert isinstance(model.backbone, Compact)
+            with torch.no_grad():
+                model.backbone.start_as_identity()
         return model
 
     def batches(self, epoch: int, world: World) -> Iterator[Batch]:
@@ -107,9 +117,17 @@ class ImageTask:
         order = np.random.default_rng([seed, epoch]).permutation(self.examples)  # alike in all processes
         own = np.random.default_rng([seed, epoch, world.rank])
         torch.manual_seed(int(own.integers(2**31)))  # dropout draws from torch's own generator
+        first = (
+            np.random.default_rng([seed, 2**31 + 1]).random(self.examples) < 0.5
+        )  # who is flipped in epoch 0
         for indices in in_batches(order, self.recipe.batch, world):
             x, y = self.proper.batch(indices)
-            yield augment(x, self.shows, own), y, own
+            turn = first[indices] ^ (epoch % 2 == 1) if self.shows.alternate else None
+            x = augment(x, self.shows, own, turn)
+            if self.fractals is not None:  # the first ones of a batch, which are upright
+                few = round(len(x) * self.shows.mixed)
+                x = torch.cat([pixmix(x[:few], self.fractals, MIXED_TIMES, own), x[few:]])
+            yield x, y, own
 
     def validation(self) -> Iterator[Batch]:
         generator = np.random.default_rng([self.recipe.seed, 2**31])
@@ -162,14 +180,15 @@ class ImageTask:
     ) -> Answer:
         """M names the class of x, shown transformed as often as the recipe says."""
         shown = torch.from_numpy(generator.random(len(x)) < self.shows.transformed).to(x.device)
-        gx = self.recipe.transforms.apply(x, self.recipe.transforms.sample(keys, 1)).squeeze(1)
-        z = self.encode(model, torch.where(shown[:, None, None, None], gx, x))
-        logits = model.decode(None, z[:, None]).squeeze(1)
+        if shown.any():
+            gx = self.recipe.transforms.apply(x, self.recipe.transforms.sample(keys, 1)).squeeze(1)
+            x = torch.where(shown[:, None, None, None], gx, x)
+        logits = model.decode(None, self.shortened(self.encode(model, x))[:, None]).squeeze(1)
         return self.naming_loss(logits, y), logits.argmax(-1) == y
 
     def joint_loss(self, model: Equivariant, x: Tensor, y: Tensor, keys: NDArray[np.uint64]) -> Answer:
-        """M names the class of all, and the g of those that are shown transformed; what is right is counted where it is
-        not, so that the accuracy is that of a classifier."""
+        """M names the class of all, or of those that are upright, and the g of those that are shown transformed; what is right is
+        counted where it is not, so that the accuracy is that of a classifier."""
         transforms, plain = self.recipe.transforms, round(len(x) * (1 - self.shows.transformed))
         if isinstance(transforms, Rotations):
             transforms = replace(transforms, per_draw="one")
@@ -180,12 +199,13 @@ class ImageTask:
         labels = model.decode(None, self.shortened(z)[:, None])[:, 0, kinds:]
         of_g = model.decode(None, z[plain:, None])[:, 0, :kinds]
         asked = len(target) / len(x)  # an answer about g counts as much as one about the class
-        loss = self.naming_loss(labels, y) + asked * cross_entropy(of_g, target)
+        named = plain if self.shows.upright_labels else len(x)
+        loss = self.naming_loss(labels[:named], y[:named]) + asked * cross_entropy(of_g, target)
         return loss, labels[:plain].argmax(-1) == y[:plain]
 
     def naming_loss(self, logits: Tensor, y: Tensor) -> Tensor:
         """Of answers (batch, classes) about the class."""
-        return cross_entropy(logits, y)
+        return cross_entropy(logits, y, label_smoothing=self.shows.label_smoothing)
 
     def shortened(self, z: Tensor) -> Tensor:
         """Features (batch, d) of length 1 / temperature, where the recipe asks for it: an answer cannot become sure by

@@ -13,7 +13,7 @@ from idecode_core.draws import Keys
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.training.parts import Parts
 from idecode_core.training.recipe import Recipe
-from idecode_core.training.world import World
+from idecode_core.training.run_state import World
 
 Batch = tuple[Any, ...]
 """What `Task.loss` takes; its first entry is x (batch, ...)."""

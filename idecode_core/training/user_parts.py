@@ -1,13 +1,13 @@
 """The parts of a user's own files: to fit, to validate, to calibrate, to test, split at random and stored by content.
 
-Calibration and test files must be equally new to the model, so the split is a random one of different files.
+Calibration and test files must be equally new to the model, so the split is a random one of contents: all copies of a file are
+in one part. Files are only spent on validation where it chooses something, the epoch; else they calibrate.
 """
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,22 +15,22 @@ import torch
 from numpy.typing import NDArray
 
 from idecode_core.audio.features import LogMel
-from idecode_core.audio.read import read_sound
 from idecode_core.audio.sets import SoundSet
 from idecode_core.errors import CheckpointError, InputError
-from idecode_core.files.cells import defused
 from idecode_core.files.names import NOUNS, printable
-from idecode_core.folder.training_record import Split, TrainingRecord
+from idecode_core.files.tables import defused
+from idecode_core.folder.record import Split, TrainingRecord
 from idecode_core.image.features import Preprocessing
-from idecode_core.image.read import read_image
 from idecode_core.image.sets import ImageSet
-from idecode_core.training.own.files import Scan, scan
+from idecode_core.quality.sets import SetToScore
 from idecode_core.training.parts import Parts
+from idecode_core.training.user_files import ListedFiles, Scan, contents_of, scan
 
 FEWEST = 40
 """Files that a detector can be made of: fewer leave too few for each part."""
-SHARES = {"validation": (0.1, 1000), "calibration": (0.3, 2000), "test": (0.15, 2000)}
-"""Of the files, and at most so many; the rest is the proper training set."""
+SHARES = {"validation": (0.1, 1000), "calibration": (0.3, 2000), "test": (0.15, 300)}
+"""Of the different files, and at most so many (300 tested files say nearly as much as more); the rest is the proper training
+set."""
 SOUND_RATE = 16_000
 MOST_KINDS = 8
 SOURCE = "source"
@@ -42,28 +42,21 @@ class FileSet:
     """Pictures that stay on disk, so that memory does not grow with them; y (N,) are their classes."""
 
     name: str
-    paths: tuple[Path, ...]
+    samples: ListedFiles
+    """What a scorer takes."""
     y: NDArray[np.int64]
 
     def __len__(self) -> int:
-        return len(self.paths)
-
-    @property
-    def samples(self) -> list[Path]:
-        """What a scorer takes."""
-        return list(self.paths)
-
-    def take(self, indices: NDArray[np.int64]) -> "FileSet":
-        return FileSet(self.name, tuple(self.paths[i] for i in indices), self.y[indices])
+        return len(self.samples)
 
     def shrunk(self, preprocessing: Preprocessing) -> ImageSet:
         """All pictures at a small network's size, in memory."""
-        pixels = [preprocessing(read_image(path)) for path in self.paths]
+        pixels = [preprocessing(picture) for picture in self.samples]
         return ImageSet(self.name, np.stack(pixels), self.y)
 
 
 @dataclass(frozen=True)
-class OwnSplit:
+class UserSplit:
     """A split with its test part, all as indices of a scan's files."""
 
     split: Split
@@ -74,9 +67,12 @@ class OwnSplit:
         yield "test", self.test
 
 
-def split_own(found: Scan, seed: int = 0) -> OwnSplit:
-    """A random split; InputError when there are too few files."""
-    count, noun = len(found.files), NOUNS[found.modality]
+def split_own(found: Scan, seed: int = 0, *, validates: bool = True) -> UserSplit:
+    """A random split of the contents; InputError when there are too few. Without validation its share calibrates, and the other
+    parts stay as they are, so that detectors of both kinds can be merged."""
+    contents = [file.content for file in found.files]
+    place = {content: i for i, content in enumerate(dict.fromkeys(contents))}
+    count, noun = len(place), NOUNS[found.modality]
     if count < FEWEST:
         left_out = len(found.broken) + len(found.copies)
         also = f" ({left_out} more cannot be read or are copies)" if left_out else ""
@@ -85,32 +81,39 @@ def split_own(found: Scan, seed: int = 0) -> OwnSplit:
             "belongs; 300 make a good start."
         )
     order = np.random.default_rng([seed, count]).permutation(count)
-    cut, taken = 0, {}
+    part_of = np.full(count, "proper", dtype="<U11")
+    cut = 0
     for name, (share, most) in SHARES.items():
         size = min(round(share * count), most)
-        taken[name] = np.sort(order[cut : cut + size])
+        part_of[order[cut : cut + size]] = name if validates or name != "validation" else "calibration"
         cut += size
-    return OwnSplit(Split(np.sort(order[cut:]), taken["validation"], taken["calibration"]), taken["test"])
+    parts = part_of[[place[content] for content in contents]]  # of each file: that of its content
+    proper, validation, calibration, test = (
+        np.flatnonzero(parts == name) for name in ("proper", "validation", "calibration", "test")
+    )
+    return UserSplit(Split(proper, validation, calibration), test)
 
 
-def file_parts(found: Scan, own: OwnSplit) -> Parts[Any]:
+def file_parts(found: Scan, own: UserSplit) -> Parts[Any]:
     """All parts of a user's pictures, on disk."""
-    whole = FileSet(printable(found.source), tuple(file.path for file in found.files), found.y)
-    training, validation, calibration, test = (whole.take(indices) for _, indices in own.parts())
+    name, y = printable(found.source), found.y
+    training, validation, calibration, test = (
+        FileSet(name, found.listed(indices), y[indices]) for _, indices in own.parts()
+    )
     return Parts(training, validation, calibration, own.split, test)
 
 
-def small_image_parts(found: Scan, own: OwnSplit, preprocessing: Preprocessing) -> Parts[Any]:
+def small_image_parts(found: Scan, own: UserSplit, preprocessing: Preprocessing) -> Parts[Any]:
     """The same, with what a network is trained on in memory, at its size."""
     files = file_parts(found, own)
     training, validation = (part.shrunk(preprocessing) for part in (files.training, files.validation))
     return Parts(training, validation, files.calibration, own.split, files.test)
 
 
-def sound_parts(found: Scan, own: OwnSplit, features: LogMel) -> Parts[SoundSet]:
+def sound_parts(found: Scan, own: UserSplit, features: LogMel) -> Parts[SoundSet]:
     """All parts of a user's sounds, in memory. Without classes the clips of the proper training set are put into kinds that
     sound alike, so that there is something to learn."""
-    clips = tuple(read_sound(file.path).at(SOUND_RATE) for file in found.files)
+    clips = tuple(sound.at(SOUND_RATE) for sound in found.listed(range(len(found.files))))
     y, classes = found.y, found.classes
     if not classes:
         y = kinds_of([features.decibels(clip.samples) for clip in clips], own.split.proper)
@@ -135,8 +138,9 @@ def kinds_of(decibels: list[torch.Tensor], proper: NDArray[np.int64]) -> NDArray
     return kinds
 
 
-def files_table(found: Scan, own: OwnSplit) -> str:
-    """files.csv: each file with its part and the hash of its content."""
+def files_table(found: Scan, own: UserSplit, known: Sequence[SetToScore] = ()) -> str:
+    """files.csv: each file with its part and the hash of its content. Known outliers that chose the model are a part of what it was
+    made of, as validation files are."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["file", "label", "part", "content"])
@@ -144,24 +148,28 @@ def files_table(found: Scan, own: OwnSplit) -> str:
     for i, file in enumerate(found.files):
         label = file.label if found.classes else ""
         writer.writerow([defused(file.name), defused(label), part_of[i], file.content])
+    for one in known:
+        writer.writerows(
+            ["", defused(one.name), "validation", content] for content in contents_of(one.points)
+        )
     return text.getvalue()
 
 
 def parts_again(record: TrainingRecord, split: Split) -> Parts[Any]:
-    """The parts of a detector's own files, read again from where they were; refuses other files."""
+    """These parts of a detector's own files, read again from where they were; refuses other files."""
     settings = record.settings
     found = scan(settings[SOURCE], settings["modality"], settings["labels"])
-    own = split_own(found, record.seed)
-    if own_dataset(found) != record.dataset or len(own.split.calibration) != len(split.calibration):
+    if user_dataset(found) != record.dataset:
         raise CheckpointError(
             f"The files in {printable(settings[SOURCE])} are not those that {record.recipe} was trained on: expected the same "
             "content. Put them back, or train again."
         )
+    own = UserSplit(split, np.array([], np.int64))
     if found.modality == "audio":
         return sound_parts(found, own, LogMel(sample_rate=SOUND_RATE))
     return file_parts(found, own)
 
 
-def own_dataset(found: Scan) -> str:
+def user_dataset(found: Scan) -> str:
     """The name of a user's files as a dataset: by their content."""
     return f"own-{found.fingerprint[:16]}"

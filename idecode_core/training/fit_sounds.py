@@ -1,0 +1,128 @@
+"""A detector of a user's own recordings: a classifier of blocks, the nearest sound by its statistics, or both merged.
+
+With few recordings the classifier learns little and the statistics are far better; with many in kinds that can be told apart it
+is the other way round (docs/audio-findings.md). Which is taken is decided on validation files, against strangers that are made.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from idecode_core.audio.scorer import AudioScorer
+from idecode_core.quality.metrics import auroc
+from idecode_core.scorer import Scorer, Vectors
+from idecode_core.scorers.merged import MergedScorer, merge_vectors
+from idecode_core.scorers.sound_statistics import SoundStatistics
+from idecode_core.training.fit_distance import KNOWN, Fitted, Known, gained, learned, made_ones
+from idecode_core.training.merge import REFERENCE_DRAWS
+from idecode_core.training.plan import Plan
+from idecode_core.training.strangers import strange_sounds
+from idecode_core.training.tasks.audio import AudioTask
+
+JUDGED_DRAWS = 5
+CLEARLY = 0.075
+"""How much better than both one alone must be: about the standard error of an AUROC with a dozen validation files."""
+CLASSIFIER, STATISTICS, BOTH = "classifier", "statistics", "both"
+Judged = dict[str, dict[str, float]]
+"""Model -> kind of stranger -> AUROC."""
+
+
+def fit_sounds(
+    plan: Plan, task: AudioTask, model: torch.nn.Module | None, seed: int, known: Known | None = None
+) -> Fitted:
+    """The scorer that the plan names, or the best of three; `model` is the trained classifier, where the plan has one."""
+    training = task.parts.training
+    statistics = SoundStatistics.fit(
+        training.samples,
+        torch.from_numpy(training.y),
+        features=task.features,
+        transforms=task.masks,
+        classes=training.classes,
+        device=task.device,
+    )
+    if model is None:
+        return Fitted(statistics, nearest_right(statistics, task.parts.calibration), {}, STATISTICS)
+    classifier = task.scorer(model)
+    accuracy = float(
+        np.mean(
+            classifier.logits(task.parts.calibration.samples).argmax(dim=1).numpy()
+            == task.parts.calibration.y
+        )
+    )
+    if plan.model == CLASSIFIER:
+        return Fitted(classifier, accuracy, {}, CLASSIFIER)
+    merged = both(classifier, statistics, task.parts.validation.samples, seed)
+    scorers: dict[str, Scorer] = {BOTH: merged, STATISTICS: statistics, CLASSIFIER: classifier}
+    tried = judged(merged, task.parts.validation.samples, seed, known) if plan.tries else {}
+    usual = best({name: made_ones(found) for name, found in tried.items()}) if tried else BOTH
+    taken = usual if known is None else learned(tried, usual)
+    fitted = Fitted(scorers[taken], accuracy, {}, taken, tried)
+    if known is None or task.parts.test is None:
+        return fitted
+    said = gained(fitted, usual, lambda: scorers[usual], task.parts.test.samples, known)
+    return replace(fitted, gained=said)
+
+
+def nearest_right(scorer: SoundStatistics, part: Any) -> float:
+    """Share of clips whose nearest training clip is of their class."""
+    places = [
+        int(scorer.nearest(scorer.described(scorer.prepare(clip, 0).x.blocks))[1]) for clip in part.samples
+    ]
+    return float(np.mean(scorer.labels.cpu().numpy()[places] == part.y))
+
+
+def both(
+    classifier: AudioScorer, statistics: SoundStatistics, clips: Sequence[Any], seed: int
+) -> MergedScorer:
+    """Merged, ranked among the validation clips."""
+    members = (classifier, statistics)
+    references = tuple(one.score(clips, n=REFERENCE_DRAWS, seed=seed).score_vectors for one in members)
+    return MergedScorer(members, (CLASSIFIER, STATISTICS), references, (1.0, 1.0))
+
+
+def judged(merged: MergedScorer, clips: Sequence[Any], seed: int, known: Known | None = None) -> Judged:
+    """How well each member, and both together, tell the validation clips from strangers, and from outliers that may choose. A
+    validation clip is ranked among the others, never among itself."""
+
+    def scored(points: Sequence[Any]) -> list[Vectors]:
+        return [one.score(points, n=JUDGED_DRAWS, seed=seed).score_vectors for one in merged.members]
+
+    def left_one_out(own: Sequence[Vectors]) -> Vectors:
+        rows = [
+            merge_vectors(
+                [part[i : i + 1] for part in own],
+                [np.delete(r, i, axis=0) for r in merged.references],
+                merged.weights,
+            )
+            for i in range(len(clips))
+        ]
+        return np.concatenate(rows)
+
+    own, found = scored(clips), Judged()
+    inside = {BOTH: left_one_out(own), CLASSIFIER: own[0], STATISTICS: own[1]}
+    strangers: dict[str, Sequence[Any]] = {
+        **strange_sounds(clips),
+        **({KNOWN: known.choose} if known else {}),
+    }
+    for kind, points in strangers.items():
+        strange = scored(points)
+        outside = {BOTH: merged.merge(strange), CLASSIFIER: strange[0], STATISTICS: strange[1]}
+        for name, vectors in inside.items():
+            found.setdefault(name, {})[kind] = auroc(vectors.sum(axis=1), outside[name].sum(axis=1))
+    return found
+
+
+def best(tried: Judged) -> str:
+    """By the mean over the kinds of strangers: both, unless one alone is clearly better.
+
+    >>> best({"both": {"slower": 0.7, "faster": 0.8}, "statistics": {"slower": 0.8, "faster": 0.8}})
+    'both'
+    >>> best({"both": {"slower": 0.7, "faster": 0.7}, "statistics": {"slower": 0.8, "faster": 0.8}})
+    'statistics'
+    """
+    means = {name: float(np.mean(list(found.values()))) for name, found in tried.items()}
+    alone = max((name for name in means if name != BOTH), key=means.__getitem__)
+    return alone if means[alone] > means[BOTH] + CLEARLY else BOTH
