@@ -13,7 +13,7 @@ from idecode_core.plots.marks import Trace, band, line, points, threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, OTHERS, TEXT, THRESHOLD, faded, finish
 
 if TYPE_CHECKING:
-    from idecode_core.evaluation.side_by_side import Growth, NamedCurve, Row
+    from idecode_core.quality.side_by_side import Growth, NamedCurve, Row
 
 Metric = Literal["auroc", "tnr"]
 TITLES = {"auroc": "AUROC", "tnr": "TNR at 90% TPR"}
@@ -23,10 +23,10 @@ SIZES = {"base score": 19, "ICAD": 14, "iDECODe": 7}  # all three are seen where
 GREY = faded(CALIBRATION, 0.8)
 PRINTED = {"color": CALIBRATION, "symbol": "diamond-open", "line": {"width": 2}}
 """How the paper's numbers look."""
-DETECTORS = (OOD, ID, *OTHERS[:3])
-"""Colours of several detectors in one figure; from the sixth on they come again, with dashes."""
-NAMES_FROM, NAMES_STEP = 0.5, 0.068  # of the plot's height: one line of text
-REACH_FROM, REACH_STEP = 0.84, 0.09  # where the lines to the names begin
+DETECTORS = (OOD, ID, *OTHERS)
+"""Colours of several curves in one figure, one for each of the six OOD sets; from the seventh on they come again, with other dashes."""
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+HUGGING = 0.97  # an AUROC above which a curve hardly leaves the corner
 
 
 def roc_curves(
@@ -35,11 +35,12 @@ def roc_curves(
     operating: tuple[float, float] | None = None,
     epsilon: float | None = None,
 ) -> go.Figure:
-    """One line per OOD set, the selected one in colour, with its TNR at 90% TPR and where epsilon puts it (`operating`)."""
+    """One line per OOD set, the selected one in front, with its TNR at 90% TPR and where epsilon puts it (`operating`)."""
     figure = go.Figure()
+    colours = colours_of([curve.label for curve in curves], selected)
     for curve in sorted(curves, key=lambda curve: curve.label == selected):  # the selected one on top
         chosen = curve.label == selected
-        figure.add_trace(_roc_line(curve, OOD if chosen else GREY, 3 if chosen else 1.5, "solid"))
+        figure.add_trace(_roc_line(curve, *colours[curve.label], width=3.5 if chosen else 1.8))
         if chosen:
             told = f"{curve.label}: of the OOD points {curve.tnr:.1%} are detected<br>when 90% of the iD points are kept"
             ring = {"width": 2.5, "color": OOD}
@@ -47,38 +48,74 @@ def roc_curves(
                 [1 - curve.tnr], [0.9], hover=told, color=OOD, size=11, symbol="circle-open", line=ring
             )
             figure.add_trace(mark)
-    names = _names_of_curves([(curve, OOD if curve.label == selected else GREY) for curve in curves])
     if operating is not None and epsilon is not None:
         figure.add_trace(_operating(selected, operating, epsilon))
-        names.append(_leader(operating, (0.42, 0.72), f"epsilon = {epsilon:g}", THRESHOLD))
-    return _finish_roc(figure, names)
+    return _finish_roc(figure, curves)
 
 
 def detector_curves(
     curves: Sequence[NamedCurve], operating: Sequence[tuple[float, float]], epsilon: float
 ) -> go.Figure:
     """Several detectors on one OOD set, each with the point where epsilon puts it."""
-    figure, named = go.Figure(), []
+    figure = go.Figure()
+    labels = [curve.label for curve in curves]
+    colours = colours_of(labels, labels[0] if labels else "")
     for i, (curve, point) in enumerate(zip(curves, operating, strict=True)):
-        colour = DETECTORS[i % len(DETECTORS)]
-        dash = ("solid", "dash", "dot")[(i // len(DETECTORS)) % 3]
-        figure.add_trace(_roc_line(curve, colour, 3 if i == 0 else 2, dash))
+        colour, dash = colours[curve.label]
+        figure.add_trace(_roc_line(curve, colour, dash, width=3.5 if i == 0 else 2))
         figure.add_trace(_operating(curve.label, point, epsilon, line={"color": colour, "width": 2}))
-        named.append((curve, colour))
-    return _finish_roc(figure, _names_of_curves(named))
+    return _finish_roc(figure, curves)
 
 
-def _finish_roc(figure: go.Figure, names: list[dict[str, Any]]) -> go.Figure:
-    figure.add_trace(line([0, 1], [0, 1], color=faded(CALIBRATION, 0.6), width=1))
+def colours_of(labels: Sequence[str], first: str) -> dict[str, tuple[str, str]]:
+    """A colour and a dash for each curve, no two alike; the first has the colour of OOD.
+
+    >>> len(set(colours_of("abcdefghijkl", "c").values()))
+    12
+    """
+    looks = [
+        (
+            colour,
+            DASHES[(turn + max(i - 2, 0)) % len(DASHES)],
+        )  # of colours that are near each other, one is dashed
+        for turn in range(len(DASHES))
+        for i, colour in enumerate(DETECTORS)
+    ]
+    return dict(zip(sorted(labels, key=lambda label: label != first), looks, strict=False))
+
+
+def roc_words(curves: Sequence[NamedCurve]) -> str:
+    """The figure for who cannot see it: the best first."""
+    best_first = sorted(curves, key=lambda curve: -curve.auroc)
+    return "ROC curves, AUROC in percent: " + ", ".join(
+        f"{one.label} {100 * one.auroc:.1f}" for one in best_first
+    )
+
+
+def _finish_roc(figure: go.Figure, curves: Sequence[NamedCurve]) -> go.Figure:
+    """Names with AUROC in the corner below the diagonal, where no good curve goes. Where all curves hug the upper left corner, the
+    axis of what is let through is logarithmic, and its title says so."""
+    hug = bool(curves) and min(curve.auroc for curve in curves) > HUGGING
+    if not hug:
+        figure.add_trace(line([0, 1], [0, 1], color=faded(CALIBRATION, 0.6), width=1))
+    across = {"type": "log", "range": [-3, 0]} if hug else {"range": [0, 1]}
     layout = {
-        "xaxis": {"range": [0, 1], "tickformat": ".0%"},
+        "xaxis": {**across, "tickformat": "~%"},
         "yaxis": {"range": [0, 1.005], "tickformat": ".0%"},
-        "showlegend": False,
+        "showlegend": True,
+        "legend": {
+            "x": 0.99,
+            "y": 0.02,
+            "xanchor": "right",
+            "yanchor": "bottom",
+            "orientation": "v",
+            "font": {"size": 13},
+        },
         "margin": {"t": 12, "r": 26},
         "shapes": [threshold_line(y=0.9, dash="dot", width=1)],
-        "annotations": names,
     }
-    return finish(figure, "OOD points let through", "iD points kept", 420, layout)
+    title = "OOD points let through" + (" (logarithmic: all curves are close to the corner)" if hug else "")
+    return finish(figure, title, "iD points kept", 420, layout)
 
 
 def _operating(label: str, point: tuple[float, float], epsilon: float, **look: Any) -> Trace:
@@ -86,50 +123,10 @@ def _operating(label: str, point: tuple[float, float], epsilon: float, **look: A
     return points([point[0]], [point[1]], hover=told, color=THRESHOLD, size=12, symbol="diamond", **look)
 
 
-def _roc_line(curve: NamedCurve, colour: str, width: float, dash: str) -> Trace:
+def _roc_line(curve: NamedCurve, colour: str, dash: str, width: float) -> Trace:
     told = f"{curve.label}<br>iD kept %{{y:.1%}}<br>OOD let through %{{x:.1%}}"
     x, y, name = curve.false_positive_rate, curve.true_positive_rate, f"{curve.label} {100 * curve.auroc:.1f}"
-    return line(x, y, name, told, color=colour, width=width, dash=dash)
-
-
-def _names_of_curves(curves: Sequence[tuple[NamedCurve, str]]) -> list[dict[str, Any]]:
-    """Each curve's name and AUROC below the diagonal, where no good curve goes, with a thin line that leads to the curve.
-
-    All ROC curves end in the same corner, so a name at the end would belong to all of them.
-    """
-    best_first = sorted(curves, key=lambda item: -item[0].auroc)
-    count = max(len(best_first), 1)
-    step, reach = min(NAMES_STEP, NAMES_FROM / count), min(REACH_STEP, (REACH_FROM - 0.3) / count)
-    named = []
-    for i, (curve, colour) in enumerate(best_first):
-        # Each line is reached at a height of its own, where the eye can follow one leader at a time.
-        at = int(np.argmin(np.abs(curve.true_positive_rate - (REACH_FROM - i * reach))))
-        end = float(curve.false_positive_rate[at]), float(curve.true_positive_rate[at])
-        name = f"{curve.label} {100 * curve.auroc:.1f}"
-        named.append(_leader(end, (0.53, NAMES_FROM - (i + 0.5) * step), name, colour))
-    return named
-
-
-def _leader(end: tuple[float, float], text_at: tuple[float, float], text: str, colour: str) -> dict[str, Any]:
-    """A name, and a thin line from it that ends in a dot."""
-    return {
-        "x": end[0],
-        "y": end[1],
-        "ax": text_at[0],
-        "ay": text_at[1],
-        "xref": "x",
-        "yref": "y",
-        "axref": "x",
-        "ayref": "y",
-        "xanchor": "left",
-        "text": text,
-        "font": {"color": colour if colour != GREY else TEXT, "size": 13},
-        "showarrow": True,
-        "arrowhead": 6,
-        "arrowsize": 1.2,
-        "arrowwidth": 1,
-        "arrowcolor": colour,
-    }
+    return line(x, y, name, told, color=colour, width=width, dash=dash) | {"showlegend": True}
 
 
 def methods_side_by_side(

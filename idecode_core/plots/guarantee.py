@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +12,12 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from idecode_core.conformal import FalseDetectionLaw, FloatArray, law_bands
-from idecode_core.guarantees.observed import PREDICTED, predictive_bands
+from idecode_core.conformal.observed import PREDICTED, predictive_bands
 from idecode_core.plots.marks import Trace, band, line, points, threshold_line
-from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
+from idecode_core.plots.style import CALIBRATION, ID, OOD, OTHERS, THRESHOLD, faded, finish
 
 if TYPE_CHECKING:
-    from idecode_core.guarantees.observed import ObservedRate, PValueHistogram
+    from idecode_core.conformal.observed import ObservedRate, PValueHistogram
 
 LEVEL = 0.9
 """Without test points, the band holds the true rate for this share of all calibration sets."""
@@ -30,13 +31,14 @@ def false_detection_rates(
     observed: Sequence[ObservedRate] = (),
     epsilon: float | None = None,
     here: ObservedRate | None = None,
+    others: Mapping[str, Sequence[ObservedRate]] | None = None,
     height: int = 440,
     minus: bool = False,
 ) -> go.Figure:
     """Fig. 1 of the paper and more: the bound, a band, resampled calibration sets, what was observed, all at their epsilon.
 
     `resampled` has shape (repeats, len(epsilons)); boxes show its quartiles, whiskers 5% to 95%. `here` is what was
-    observed at the epsilon in use. Where dots of a finite test set are drawn, the band has that set's own chance in it.
+    observed at the epsilon in use, `others` by other detectors, one line each. Where dots of a finite test set are drawn, the band has that set's own chance in it.
     `minus` takes epsilon off each rate, in percentage points: what is above 0 is above the bound. Heights are true to the
     number there wherever a dot stands, so dots stand beside their boxes.
     """
@@ -85,6 +87,11 @@ def false_detection_rates(
         }
         dots = _dots(observed, shown, "observed, 95% interval", color=ID, size=8)
         figure.add_trace(dots | {"x": [o.epsilon + beside for o in observed], "error_y": intervals})
+    for (name, rates), colour in zip((others or {}).items(), cycle(OTHERS), strict=False):
+        at = [rate.epsilon for rate in rates]
+        told = f"{name}: epsilon %{{x:g}}, rate %{{y:.4g}}"
+        path = line(at, shown(at, [rate.rate for rate in rates]), name, told, color=colour, width=2)
+        figure.add_trace(path | {"showlegend": True})
     if here is not None and here.epsilon <= top * 1.04:
         ring = {"color": faded(ID, 0.25), "size": 15, "line": {"color": ID, "width": 2.5}}
         figure.add_trace(_dots([here], shown, "at your epsilon", **ring))

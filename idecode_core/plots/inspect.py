@@ -93,7 +93,9 @@ def label_places(shares: Sequence[float]) -> list[tuple[str, float]]:
     return [(places[i], 1.28 if i == taller else 1.12) for i in range(2)]
 
 
-def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | None = None) -> go.Figure:
+def draw_scores(
+    scores: Floats, calibration_base_scores: Floats, chosen: int | None = None, height: int = 300
+) -> go.Figure:
     """Base scores of single draws over the band that holds the middle 90 % of the calibration set's."""
     (low, _, high), (shown,), around, layout = over_calibration([scores], calibration_base_scores)
     is_chosen = np.arange(len(scores)) == chosen
@@ -105,7 +107,7 @@ def draw_scores(scores: Floats, calibration_base_scores: Floats, chosen: int | N
     }
     if layout["yaxis"]["type"] == "log" and 1e2 < max(high, shown.max()) / min(low, shown.min()) < 1e5:
         layout["yaxis"]["dtick"] = 1  # powers of ten only; over more of them Plotly leaves some out by itself
-    return finish(go.Figure([*around, draws]), "Draw", "Score of one draw", 300, layout, LEFT)
+    return finish(go.Figure([*around, draws]), "Transform", "Score of one transform", height, layout, LEFT)
 
 
 def over_calibration(

@@ -48,8 +48,8 @@ def _theme(background: str, *, lines: str, text: str) -> Theme:
 
 LIGHT = _theme(
     "#FFFFFF",
-    lines="#0072B2 #D55E00 #CC79A7 #8C8C8C #009E73 #B07D00 #2C8DC4 #6F6A00 #7B8794",
-    text="#0072B2 #BF5000 #A8557F #6E6E6E #007F5C #8A6D00 #1F78AD #6F6A00 #5B6672",
+    lines="#0072B2 #D55E00 #CC79A7 #8C8C8C #009E73 #B07D00 #7A5CC4 #6F6A00 #7B8794",
+    text="#0072B2 #BF5000 #A8557F #6E6E6E #007F5C #8A6D00 #6A4BB5 #6F6A00 #5B6672",
 )
 DARK = _theme(
     "#10161D",

@@ -1,14 +1,17 @@
 """Small static charts as SVG text, for files that are read without a program: cards, RESULTS.md, training folders.
 
 Plotly needs a browser to draw; these few lines do not. The app and the notebooks use Plotly.
+
+How a training run went: loss on the proper training set and on its validation part, epoch by epoch.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
-from idecode_core.plots.style import CALIBRATION, TEXT
+from idecode_core.plots.style import CALIBRATION, ID, OOD, TEXT, THRESHOLD
 
 WIDTH, HEIGHT = 560, 300
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 30, 44
@@ -16,7 +19,7 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 12, 30, 44
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a chart; with `low` and `high`, a faint band around it."""
+    """One line of a chart; with `low` and `high`, a faint band around it; with `points`, marks in place of the line."""
 
     name: str
     x: Sequence[float]
@@ -25,6 +28,7 @@ class Line:
     dash: str = ""
     low: Sequence[float] = ()
     high: Sequence[float] = ()
+    points: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,12 @@ def chart(
             f'<path d="M{x - half:.1f} {median}H{x + half:.1f}" stroke="{box.colour}" stroke-width="2"/>'
         )
     for line in lines:
+        if line.points:
+            parts += [
+                f'<circle cx="{px(x)}" cy="{py(y)}" r="4" fill="{line.colour}"/>'
+                for x, y in zip(line.x, line.y, strict=True)
+            ]
+            continue
         points = "L".join(f"{px(x)} {py(y)}" for x, y in zip(line.x, line.y, strict=True))
         dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""
         parts.append(f'<path d="M{points}" fill="none" stroke="{line.colour}" stroke-width="2"{dash}/>')
@@ -145,3 +155,20 @@ def _legend(lines: Sequence[Line], width: int) -> list[str]:
             f'<text x="{x + 20:.0f}" y="16">{escape(line.name)}</text>'
         )
     return parts
+
+
+Entry = Mapping[str, Any]
+"""One line of a run's log.jsonl: epoch (from 0), loss, and where there is a validation part validation_loss."""
+
+
+def learning_curve_svg(log: Sequence[Entry], kept: int, name: str) -> str:
+    """Loss by epoch as a small self-contained SVG, to lie beside the weights; the kept epoch (from 0) is marked."""
+    epochs = [int(entry["epoch"]) + 1.0 for entry in log]
+    training = [float(entry["loss"]) for entry in log]
+    validation = [float(e["validation_loss"]) for e in log if e.get("validation_loss") is not None]
+    lowest, highest = min(training + validation), max(training + validation)
+    lines = [Line("training", epochs, training, ID)]
+    if validation:  # there is none for sounds
+        lines.append(Line("validation", epochs, validation, OOD))
+    lines.append(Line("kept epoch", [kept + 1.0] * 2, [lowest, highest], THRESHOLD, dash="3 3"))
+    return chart(lines, title=name, x_title="epoch", y_title="loss")

@@ -1,22 +1,166 @@
-"""What the Attack lab shows of one picture, as a report and as a notebook that attacks and judges it again."""
+"""What the Attack lab shows of one picture, as a report and as a notebook that attacks and judges it again.
+
+An attack's outcome in words: the sentence first, then what it means and what it does not.
+"""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from idecode_core.report.attack_words import CHOSEN, explanation, headline, outcome_of
+from idecode_core.report.commands import command
 from idecode_core.report.content import Figure, Picture, Report, Row, Value
 from idecode_core.report.judged import Judged, verdict_row
-from idecode_core.report.notebook import Cell, Code, Text, opening, to_notebook
-from idecode_core.report.sources import arrays_cell
-from idecode_core.report.steps import same_verdicts
+from idecode_core.report.notebook import Notebook, from_template
+from idecode_core.verdict import meaning, sentence
 
 if TYPE_CHECKING:
-    # These are slow to import, and pages import this file.
     from idecode_core.attacks import Attacked
     from idecode_core.conformal.judge import Verdict
+
+
+CHOSEN = (
+    "the guarantee is about images that come as those of the calibration set came; it says nothing about inputs that somebody "
+    "chose"
+)
+"""What every outcome of an attack has to be read with."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The victim's first choice."""
+
+    label: str
+    share: float
+
+    def __str__(self) -> str:
+        return f"{self.label} ({percent(self.share)})"
+
+
+def percent(share: float) -> str:
+    """A share in percent; one that rounds to everything or nothing keeps its distance from it.
+
+    >>> percent(0.973), percent(0.99997), percent(0.0002)
+    ('97 %', 'more than 99 %', 'less than 1 %')
+    """
+    if share > 0.995:
+        return "more than 99 %"
+    return "less than 1 %" if share < 0.005 else f"{100 * share:.0f} %"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an attack did to the victim, and what the detector says before and after."""
+
+    truth: str
+    before: Answer
+    after: Answer
+    strength: float
+    is_changed: bool
+    """False where the attack found nothing and left the picture as it was."""
+    clean: "Verdict"
+    attacked: "Verdict"
+
+    @property
+    def is_right_before(self) -> bool:
+        return self.before.label == self.truth
+
+    @property
+    def is_fooled(self) -> bool:
+        """A sample counts when the clean picture was right and the attacked one is wrong."""
+        return self.is_right_before and self.after.label != self.truth
+
+
+def outcome_of(attacked: "Attacked", clean: "Verdict", after: "Verdict") -> Outcome:
+    """Of an attack on one picture, a batch of one."""
+    return Outcome(
+        attacked.classes[int(attacked.labels[0])],
+        answer(attacked.classes, shares(attacked.before[0])),
+        answer(attacked.classes, shares(attacked.after[0])),
+        attacked.strength,
+        bool(attacked.linf[0] > 0),
+        clean,
+        after,
+    )
+
+
+def shares(logits: Any) -> NDArray[np.float64]:
+    """Softmax: what share the victim gives each class, (classes,)."""
+    exponents = np.asarray(logits, np.float64)
+    powers = np.exp(exponents - exponents.max())
+    return np.asarray(powers / powers.sum(), np.float64)
+
+
+def answer(classes: tuple[str, ...], found: NDArray[np.float64]) -> Answer:
+    first = int(found.argmax())
+    return Answer(classes[first], float(found[first]))
+
+
+def headline(outcome: Outcome) -> tuple[str, str]:
+    """The answer in a few words, and its reason."""
+    if not outcome.is_right_before:
+        return (
+            "Nothing to attack",
+            f"the victim takes this {outcome.truth} for {article(outcome.before.label)} already "
+            f"({percent(outcome.before.share)}), without any attack. Choose another picture, or another victim.",
+        )
+    if outcome.strength == 0:
+        return "Nothing was changed", "at strength 0 the attacked picture is the clean one."
+    if not outcome.is_changed:
+        return (
+            "The attack failed",
+            f"within its steps it found no change that fools the victim, which still says {outcome.before}. Try another "
+            "strength.",
+        )
+    if not outcome.is_fooled:
+        return (
+            "The attack failed",
+            f"the victim still says {outcome.after}. Try more strength. The detector: {_numbers(outcome.attacked)}",
+        )
+    fooled = f"the victim says {outcome.after} in place of {outcome.truth}, and {_numbers(outcome.attacked)}"
+    if not outcome.attacked.is_ood:
+        return "Fooled and not noticed", fooled
+    if outcome.clean.is_ood:
+        return "Fooled and flagged, but so was the clean picture", fooled
+    return "Fooled and flagged", fooled
+
+
+def explanation(outcome: Outcome) -> tuple[str, str]:
+    """What it means, and what it does not: two ends of a sentence."""
+    if not outcome.is_right_before or outcome.strength == 0:
+        return (
+            "an attack counts only where the clean picture is classified right and the attacked one is wrong. What is judged here "
+            "is the clean picture.",
+            "anything about attacks: nothing was attacked.",
+        )
+    if not outcome.is_fooled:
+        return (
+            "this victim holds out here, against this attack at this strength.",
+            "that the victim is safe: another attack, or more strength, may well succeed.",
+        )
+    means, _ = meaning(outcome.attacked)
+    if not outcome.attacked.is_ood:
+        return means, f"that a promise was broken: {CHOSEN}."
+    if outcome.clean.is_ood:
+        return (
+            "the detector finds the picture strange with and without the attack, so the flag tells nothing about the attack.",
+            f"that the attack was noticed; {CHOSEN}.",
+        )
+    return means, f"that attacks are always noticed: {CHOSEN}."
+
+
+def _numbers(verdict: "Verdict") -> str:
+    """The verdict's reason: "only 3 of 5,000 calibration images were at least this strange (p = ...)"."""
+    return sentence(verdict).partition(": ")[2]
+
+
+def article(noun: str) -> str:
+    """
+    >>> article("airplane"), article("truck")
+    ('an airplane', 'a truck')
+    """
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +223,20 @@ def attack_report(shown: AttackShown, figures: tuple[Figure, ...] = ()) -> Repor
         settings=settings,
         rows=tuple(_row(one) for one in (shown.clean, *shown.attempts)),
         figures=figures,
+        commands=tuple(
+            command(
+                "attack",
+                shown.picture,
+                **{
+                    "--victim": shown.victim,
+                    "--attack": one.attacked.name,
+                    "--strength": one.attacked.strength,
+                    "--out": f"attacked-{i}",
+                },
+            )
+            for i, one in enumerate(shown.attempts, start=1)
+            if one.attacked.name != "pgd-detector"
+        ),
     )
 
 
@@ -99,92 +257,38 @@ def _row(one: Attempt) -> Row:
     }
 
 
-def attack_notebook(shown: AttackShown) -> str:
-    """The notebook file: it holds the pictures as floats, attacks again, and asserts the numbers of the screen."""
-    cells: list[Cell] = [
-        *opening(
-            f"{shown.picture} under attack",
-            "This notebook computes again what the Attack lab showed. The pictures are inside it, victim and detector come from "
-            "the repository.",
-        ),
-        Text(
-            "## Detector and victim\n\nThe hashes make sure that they are those of the page, weights and calibration."
-        ),
-        shown.detector_cell(),
-        Code(
-            f"""\
-from idecode_core.attacks import Victim, attack, attack_detector
-
-victims_home = load_detector({shown.victim!r})
-assert scorer_hash(victims_home.scorer) == {shown.victim_sha256!r}, "other weights or settings"
-victim = Victim.from_detector(victims_home)"""
-        ),
-        Text(
-            "## The pictures\n\nThe clean one and those of the page after each attack, as floats in [0, 1]: an attack's changes "
-            "are finer than 8 bits."
-        ),
-        Code(
-            arrays_cell(
-                {
-                    "clean": shown.clean.attacked.clean.numpy(),
-                    "attacked": np.stack([one.attacked.attacked.numpy() for one in shown.attempts])
-                    if shown.attempts
-                    else np.empty((0, *shown.clean.attacked.clean.shape), np.float32),
-                }
-            )
-        ),
-    ]
-    if shown.attempts:
-        cells += [
-            Text(
-                "## Attack again\n\nAttacks follow gradients in many steps, and float noise of other processors grows with each "
-                "of them. So the pictures may differ a little; whether the victim is fooled, and the length of the change "
-                "up to 5 %, must not."
-            ),
-            Code(_attack_cell(shown)),
-        ]
-    cells += [
-        Text("## Algorithm 1, on the pictures of the page"),
-        shown.judge_cell(
-            "Unrounded(together.transpose(0, 2, 3, 1))",
-            """\
-for verdict in judgement:
-    print(f"p = {verdict.p_value:.3g}, {verdict.answer}")""",
-            smoothed_by="smoothing_generator(content_hash(picture), seed) for picture in pictures",
-            imports=("\nfrom idecode_core.draws import content_hash" if shown.smoothed else "")
-            + "\nfrom idecode_core.image.unrounded import Unrounded",
-            first="""
-together = np.concatenate([arrays["clean"], *arrays["attacked"]])  # (1 + attacks, 3, h, w)
-pictures = list(Unrounded(together.transpose(0, 2, 3, 1)).pictures())""",
-        ),
-        *same_verdicts([one.verdict for one in (shown.clean, *shown.attempts)], _same_answers(shown)),
-    ]
-    return to_notebook(cells)
-
-
-def _attack_cell(shown: AttackShown) -> str:
-    runs = [(one.attacked.name, one.attacked.strength) for one in shown.attempts]
-    label = int(shown.clean.attacked.labels[0])
-    return f"""\
-runs = {runs!r}  # attack and strength
-again = [
-    attack_detector(victim, detector, arrays["clean"], [{label}], strength=strength, seed={shown.seed})
-    if name == "pgd-detector"
-    else attack(victim, arrays["clean"], [{label}], name, strength)
-    for name, strength in runs
-]
-for found in again:
-    print(found.summary())
-
-shown_fooled = {[bool(one.attacked.success[0]) for one in shown.attempts]!r}
-shown_l2 = {[float(one.attacked.l2[0]) for one in shown.attempts]!r}
-assert [bool(found.success[0]) for found in again] == shown_fooled
-np.testing.assert_allclose([found.l2[0] for found in again], shown_l2, rtol=0.05, atol=1e-3)"""
-
-
-def _same_answers(shown: AttackShown) -> str:
-    says = [int(one.attacked.after[0].argmax()) for one in (shown.clean, *shown.attempts)]
-    return f"""\
-import torch
-
-assert victim.says(torch.from_numpy(together)).argmax(1).tolist() == {says!r}  # classes on the page"""
+def attack_notebook(shown: AttackShown) -> Notebook:
+    """The pictures lie beside it as floats; it attacks again, and asserts the numbers of the screen."""
+    everything, clean = (shown.clean, *shown.attempts), shown.clean.attacked
+    attacked = [one.attacked.attacked.numpy() for one in shown.attempts]
+    return from_template(
+        "attack",
+        f"{shown.picture} under attack",
+        {
+            "arrays": "attack.npz",
+            "detector": shown.detector,
+            "scorer_sha256": shown.scorer_sha256,
+            "calibration_sha256": shown.calibration_sha256,
+            "victim": shown.victim,
+            "victim_sha256": shown.victim_sha256,
+            "label": int(clean.labels[0]),
+            "attacks": [[one.attacked.name, one.attacked.strength] for one in shown.attempts],
+            "n": shown.n,
+            "epsilon": shown.epsilon,
+            "aggregate": shown.aggregate,
+            "smoothed": shown.smoothed,
+            "seed": shown.seed,
+        },
+        {
+            "fooled": [bool(one.attacked.success[0]) for one in shown.attempts],
+            "l2": [float(one.attacked.l2[0]) for one in shown.attempts],
+            "victim_says": [int(one.attacked.after[0].argmax()) for one in everything],
+            "scores": [one.verdict.score for one in everything],
+            "p_values": [one.verdict.p_value for one in everything],
+        },
+        arrays={
+            "clean": clean.clean.numpy(),
+            "attacked": np.stack(attacked) if attacked else np.empty((0, *clean.clean.shape), np.float32),
+        },
+        attacked=bool(attacked),
+    )

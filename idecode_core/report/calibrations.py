@@ -1,17 +1,21 @@
 """What the Calibrate page shows, as a report and as a notebook; and the card of the detector that is saved."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from idecode_core.conformal.settings import Settings
+from idecode_core.report.commands import command
 from idecode_core.report.content import Figure, Report, Row, Value
-from idecode_core.report.notebook import Code, opening, to_notebook
-from idecode_core.report.sources import arrays_cell, calibration_cell
-from idecode_core.report.steps import as_on_the_page
+from idecode_core.report.notebook import Notebook, from_template
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
+    from idecode_core.conformal.same_source import SourceComparison
     from idecode_core.detector import Detector
-    from idecode_core.evaluation.recalibrated import Lost
-    from idecode_core.guarantees.same_source import SourceComparison
+    from idecode_core.quality.user_data import Lost
+    from idecode_core.session.making import File
 
 
 def calibration_card(
@@ -85,6 +89,18 @@ def calibration_report(
         settings=settings,
         rows=rows,
         figures=(Figure(figure, caption),),
+        commands=(
+            command(
+                "calibrate",
+                "FOLDER",
+                **{
+                    "--detector": settings.get("folder", name),
+                    "--out": settings.get("new name") or "mine",
+                    "--n-max": settings.get("n_max"),
+                    "--seed": settings.get("seed"),
+                },
+            ),
+        ),
     )
 
 
@@ -94,39 +110,26 @@ def _by_set(lost: "Lost") -> str:
 
 
 def calibration_notebook(
-    folder: str,
-    shipped: "Calibration",
+    detector: "Detector",
+    files: "Sequence[File]",
     own: "Calibration",
+    p_values: "Sequence[float]",
     comparison: "SourceComparison",
-    n: int,
-    aggregate: str,
-) -> str:
-    """Holds the new score vectors, reads the shipped ones and asserts the comparison of the page."""
-    return to_notebook(
-        [
-            *opening(
-                f"{own.k:,} files as a calibration set",
-                "This notebook computes the comparison of the Calibrate page again. The score vectors of the files are inside it.",
-            ),
-            Code(calibration_cell(folder, shipped)),
-            Code(arrays_cell({"own": own.score_vectors})),
-            Code(
-                f"""\
-from idecode_core.conformal.calibration import Calibration
-from idecode_core.guarantees.same_source import compare
-from idecode_core.plots.histograms import Group, score_histograms
-from idecode_core.plots.style import CALIBRATION, ID
+    settings: Settings,
+) -> Notebook:
+    """The files and their score vectors are in the session beside it; it asserts the comparison of the page."""
+    from idecode_core.report.inspection import session_files
 
-n, aggregate = {n}, {aggregate!r}
-own = Calibration(arrays["own"], seed={own.seed})
-comparison = compare(own.scores(n, aggregate), calibration.scores(n, aggregate))
-print(comparison.reading())
-groups = [
-    Group("shipped calibration", calibration.scores(n, aggregate), CALIBRATION),
-    Group("new files", own.scores(n, aggregate), ID),
-]
-score_histograms(groups)"""
-            ),
-            *as_on_the_page({f"comparison.{name}": value for name, value in vars(comparison).items()}),
-        ]
+    return from_template(
+        "calibration",
+        f"{own.k:,} files as a calibration set",
+        {
+            "session": "session",
+            "n": settings.n,
+            "epsilon": settings.epsilon,
+            "aggregate": settings.aggregate,
+            "seed": own.seed,
+        },
+        {"comparison": vars(comparison)},
+        files=session_files(detector, settings, files, own.score_vectors, np.array(p_values)),
     )

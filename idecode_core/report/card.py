@@ -1,21 +1,103 @@
-"""card.md: what a detector is, how it was made, how good it is and where it fails. Written from its folder alone."""
+"""card.md: what a detector is, how it was made, how good it is and where it fails. Written from its folder alone.
+
+The words for base NCMs, transform sets and scorers stand beside these; those for datasets and training tasks stand here.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from idecode_core.evaluation.methods import evaluate_sets
-from idecode_core.evaluation.own_data import own_result
-from idecode_core.evaluation.rates import rates_in_bands
-from idecode_core.evaluation.softmax import beside_softmax
 from idecode_core.files import write_text
-from idecode_core.folder.scores import DRAWS_PER_RUN, RUNS, softmax_path
+from idecode_core.folder.detector import Writer
+from idecode_core.folder.record import TrainingRecord, kept_epoch, read_log, read_training
 from idecode_core.folder.settings import checkpoint_root, read_settings
+from idecode_core.folder.shelf import DRAWS_PER_RUN, RUNS, SBP, scorer_names
 from idecode_core.folder.stored import Stored, has_scores, open_stored
-from idecode_core.folder.training_record import TrainingRecord, read_training
-from idecode_core.report.card_words import BASE_NCMS, DATA, LICENCES, LIMITS, TASKS
-from idecode_core.report.own_data import own_training_words
+from idecode_core.ncm import BASE_NCMS
+from idecode_core.plots.svg import learning_curve_svg
+from idecode_core.quality.methods import evaluate_sets
+from idecode_core.quality.softmax import beside_softmax
+from idecode_core.quality.strength import rates_in_bands
+from idecode_core.quality.user_data import UserResult, user_result
 from idecode_core.report.tables import percent, table
+from idecode_core.report.user_data import user_numbers, user_training_words
+from idecode_core.scorer import SCORERS, scorer_class
+from idecode_core.transforms import TRANSFORM_SETS
+
+LICENCES = {
+    "cifar10": "CIFAR-10 (Krizhevsky 2009, *Learning multiple layers of features from tiny images*) states no licence; cite it.",
+    "cifar100": "CIFAR-100 (Krizhevsky 2009) states no licence; cite it.",
+    "svhn": "SVHN (Netzer et al. 2011) is for non-commercial use.",
+    "fashion": "Fashion-MNIST (Xiao, Rasul and Vollgraf 2017) is under the MIT licence.",
+    "esc50": (
+        "ESC-50 (Piczak 2015, *ESC: Dataset for environmental sound classification*) is under CC BY-NC 3.0: use these "
+        "weights for non-commercial purposes, and cite it. No audio of ESC-50 is in this folder."
+    ),
+    "spokendigits": (
+        "All clips were made by this project with espeak-ng (`tools/make_spoken_digits.py`); they are free to use as the "
+        "project itself."
+    ),
+    "fsdnoisy18k": "FSDnoisy18k (Fonseca et al. 2019) has a Creative Commons licence for each clip; see the dataset.",
+}
+DATA = {
+    "esc50": (
+        "ESC-50 at 16 kHz: training on folds 1 and 2, calibration on {k} random clips of fold 3, test on fold 4. Clips of "
+        "one recording share a fold, so calibration and test clips are equally new to the model."
+    ),
+    "spokendigits": (
+        "Independent draws of digit, accent, voice, speed, pitch, place, level and background noise; "
+        "`python tools/make_spoken_digits.py data` makes them again."
+    ),
+    "fsdnoisy18k": (
+        "The verified clips of FSDnoisy18k (App. C.2): 15 random clips per class calibrate, the test part tests."
+    ),
+}
+TASKS = {
+    "transform_class": "M learns to say which rotation was applied to an image",
+    "transform_parameters": "M learns the parameters of the transform that was applied (Gaussian NLL, as AVT)",
+    "transform_and_label": (
+        "M learns to name the class of an image and, where it is shown turned, which rotation was applied"
+    ),
+    "label": "M is a classifier that learns the labels under small warps",
+    "block_label": "A VGG with channels {widths} names the class of a block",
+}
+LIMITS = {
+    "image": (
+        "- The guarantee is about points from the training distribution: at most a share epsilon of them is flagged, on "
+        "average over calibration sets. It says nothing about how many OOD points are found; the table does, for these "
+        "sets.\n"
+        "- Images are cut to the middle square and resized to the model's size first. A change of camera, compression or "
+        "cropping can make in-distribution images strange; calibrate again on images of your own.\n"
+        "- Numbers on OOD sets come from random parts of public sets and have a sampling error of about one point.\n"
+    ),
+    "audio": (
+        "- The bound holds for clips like those that calibrated it. Another microphone or room is another distribution: "
+        "calibrate again with recordings of your own.\n"
+    ),
+    "esc50": (
+        "- Only 160 clips trained the model. It separates iD from OOD weakly: read the AUROC above before relying on it.\n"
+        "- The smallest p-value is 1/76: an epsilon of 0.013 or less never flags anything.\n"
+        "- The bound holds for clips like ESC-50's (5 s, Freesound, Vorbis-coded, 16 kHz). Your microphone is another "
+        "distribution: calibrate again with recordings of your own.\n"
+        "- Clips of one recording stay in one fold, so folds are not quite as many independent points as they have clips.\n"
+    ),
+    "spokendigits": (
+        "- In-distribution is espeak-ng, not people: a recorded voice is usually flagged, and rightly so.\n"
+        "- The bound holds for clips that the same script makes; calibrate again for other voices or microphones.\n"
+    ),
+    "cifar10/horse": (
+        "- It knows horses as CIFAR-10 shows them: small, whole, upright. Another kind of picture of a horse may be flagged, and "
+        "rightly so.\n"
+        "- Each other class has 100 test pictures, so its AUROC has a sampling error of two to three points.\n"
+        "- Trained for minutes: read the table before relying on it; deer and trucks are missed most often.\n"
+    ),
+    "fsdnoisy18k": "- Trained on few verified clips; the paper's AUROC is 60 on average.\n",
+}
+LIMITS |= {  # of a user's own files: their numbers have intervals of their own
+    "own image": LIMITS["image"].rpartition("- Numbers on OOD sets")[0],
+    "own audio": LIMITS["audio"],
+}
+"""By dataset; else by modality."""
 
 
 def describe_scorer(settings: Mapping[str, Any]) -> str:
@@ -25,15 +107,19 @@ def describe_scorer(settings: Mapping[str, Any]) -> str:
         members = "\n".join(
             f"- {name} (weight {weight:g}): {describe_scorer(member)}" for name, weight, member in weights
         )
-        sounds = settings["members"][0]["kind"] == "audio"
+        sounds = all(member["kind"] == "audio" for member in settings["members"])
         part = "the proper training set" if sounds else "held-out ones that do not calibrate"
         return (
             "Several members, each with its own transforms. A member's score becomes -log of its rank among the reference "
             f"points ({part}), and the weighted sum is calibrated:\n\n{members}"
         )
+    kind = scorer_class(settings["kind"])
     if "transforms" not in settings:
-        return f"A scorer of the kind {settings['kind']}; its settings are in `config.json`."
-    base_ncm = f"base NCM: {BASE_NCMS.get(settings['base_ncm'], settings['base_ncm'])}."
+        title, summary = getattr(kind, "title", "") or kind.kind, getattr(kind, "summary", "")
+        return f"{title}{summary and f': {summary}'}. Its settings are in `config.json`."
+    known = BASE_NCMS.get(settings["base_ncm"])
+    formula = known.title if known else kind.summary if settings["base_ncm"] in SCORERS else ""
+    base_ncm = f"base NCM: {formula or settings['base_ncm']}."
     transforms = dict(settings["transforms"])
     if settings["kind"] == "audio":
         features = settings["features"]
@@ -43,7 +129,8 @@ def describe_scorer(settings: Mapping[str, Any]) -> str:
             f"{transforms['frequency_masks']} frequency masks of up to {transforms['frequency_width'] - 1} bands per "
             f"block; {base_ncm}"
         )
-    name = transforms.pop("name").replace("sharp_rotations", "rotations, bicubic").replace("_", " ")
+    name = transforms.pop("name")
+    name = getattr(TRANSFORM_SETS.get(name), "title", name)
     details = ", ".join(f"{key} = {value}" for key, value in transforms.items() if key != "variants")
     return f"G: {name}{f' ({details})' if details else ''}; {base_ncm}"
 
@@ -51,7 +138,7 @@ def describe_scorer(settings: Mapping[str, Any]) -> str:
 def describe_training(record: TrainingRecord) -> str:
     settings = record.settings
     if "source" in settings:  # a user's own data
-        return own_training_words(record)
+        return user_training_words(record)
     epochs = f"{record.epochs} epoch{'s' * (record.epochs > 1)}"
     task = TASKS[record.task].format(**settings)
     if record.task == "block_label":
@@ -60,7 +147,7 @@ def describe_training(record: TrainingRecord) -> str:
             f"{record.seed}, SpecAugment from epoch {settings['masks_from']} on"
             f"{', with mixup' if settings.get('mixup') else ''}. Accuracy: {share(record.calibration_accuracy)} on the "
             f"calibration clips, {share(record.test_accuracy)} on the {record.test_points:,} test clips.\n\n"
-            f"Command: `python -m idecode_core train {record.recipe}`, then `python -m idecode_core score-sets "
+            f"Command: `python -m idecode_core train {record.recipe}`, then `python -m idecode_core paper score-sets "
             f"checkpoints/{record.recipe}`. Every setting is in `training.json`."
         )
     accuracy = ""
@@ -112,11 +199,11 @@ def numbers(stored: Stored) -> str:
     if sounds:
         rates = rates_in_bands(stored, 20, (0.05, 0.1, 0.2))
         together = ""
-        if softmax_path(stored.folder, stored.id_set.name).is_file():
-            beside = beside_softmax(stored)
+        if SBP in scorer_names(stored.folder):
+            with_softmax = beside_softmax(stored)
             together = (
-                f"All OOD clips together: n=20 {percent(beside.twenty)}, SBP {percent(beside.sbp)}, masks + SBP "
-                f"{percent(beside.with_sbp)}.\n\n"
+                f"All OOD clips together: n=20 {percent(with_softmax.twenty)}, SBP {percent(with_softmax.sbp)}, masks + SBP "
+                f"{percent(with_softmax.with_sbp)}.\n\n"
             )
         titles = ["detector, n=20", *(f"ε = {rate.epsilon:g}" for rate in rates)]
         return (
@@ -135,40 +222,55 @@ def numbers(stored: Stored) -> str:
         f"{runs.capitalize()}; {len(stored.id_set):,} iD test points.\n\n"
         f"{table(titles, rows)}\n\nFalse detection rate on the iD test points (n={usual}), beside the band that holds it in 99 % "
         f"of cases:\n\n{table(['epsilon', 'rate', 'band'], bands)}\n\n"
-        f"{commands(stored, 'Commands: `python -m idecode_core reproduce table1`, `reproduce fdr`')}"
+        f"{commands(stored, 'Commands: `python -m idecode_core reproduce table1`, `reproduce false-detections`')}"
     )
 
 
 def commands(stored: Stored, of_tables: str) -> str:
     """How to compute the numbers again."""
-    own = f"Command: `python -m idecode_core evaluate --detector {stored.name}`"
+    evaluate = f"Command: `python -m idecode_core evaluate --detector {stored.name}`"
     if "/" in stored.settings.dataset:  # one class of a dataset
         of_tables = "Command: `python -m idecode_core reproduce one-class`"
-    return f"{of_tables if stored.settings.dataset else own}; the scores are in `scores/`."
+    return f"{of_tables if stored.settings.dataset else evaluate}; the scores are in `scores/`."
 
 
-def card(folder: Path | str) -> str:
-    """The card's text. Without stored scores it says so in place of numbers."""
+def card(folder: Path | str, result: UserResult | None = None) -> str:
+    """The card's text. Without stored scores it says so in place of numbers. `result` is that of a user's own files, where it has
+    been computed before."""
     folder = Path(folder)
     settings, training = read_settings(folder), read_training(folder)
     points = "clips" if settings.takes_sounds else "points"
     classes = (
         f" Classes: {', '.join(settings.classes)}." if settings.takes_sounds and settings.classes else ""
     )
-    by_name = folder.resolve().parent == checkpoint_root().resolve()
+    by_name = folder.name if folder.resolve().parent == checkpoint_root().resolve() else folder
+    limits = LIMITS.get(settings.dataset, LIMITS[settings.modality])
+    how_good = "No test scores are stored. "
+    if settings.dataset:
+        how_good += f"Write them with `python -m idecode_core paper score-sets {by_name}`."
+    else:
+        how_good += (
+            f"Test it with `python -m idecode_core evaluate --detector {by_name} --id FOLDER --ood FOLDER`."
+        )
+    weak = ""
+    if training is not None and "source" in training.settings:
+        limits = LIMITS[f"own {settings.modality}"]
+        if has_scores(folder):
+            result = result or user_result(open_stored(folder))
+            how_good = user_numbers(result, commands(open_stored(folder), ""))
+            weak = "\n".join(f"- {sentence}" for sentence in result.weak)
+    elif has_scores(folder):
+        how_good = numbers(open_stored(folder))
     sections = {
         "In-distribution": f"{settings.summary}.{classes}",
         "How it scores": describe_scorer(settings.scorer),
         "Data": DATA.get(settings.dataset, "").format(k=settings.k) if training else "",
         "How it was trained": describe_training(training) if training else "",
-        "How it was chosen": settings.choice,
+        "How it was chosen": settings.selection_leak,
         "Calibration": f"{settings.k:,} held-out {points} with {settings.n_max} draws each; draws are keyed by content.",
-        "How good it is": numbers(open_stored(folder))
-        if has_scores(folder)
-        else "No test scores are stored. Write them with `python -m idecode_core score-sets "
-        f"{folder.name if by_name else folder}`.",
-        "Where it is weak": weak_points(folder, training),
-        "Limits": LIMITS.get(settings.dataset, LIMITS[settings.modality]),
+        "How good it is": how_good,
+        "Where it is weak": weak,
+        "Limits": limits,
         "Licence of the data": LICENCES.get(
             settings.dataset.partition("/")[0],
             "See the dataset." if settings.dataset else "The files are yours.",
@@ -178,12 +280,12 @@ def card(folder: Path | str) -> str:
     return "\n".join([f"# {settings.name}\n", *parts])
 
 
-def weak_points(folder: Path, training: TrainingRecord | None) -> str:
-    """Of a user's own data, where it was tested; "" else."""
-    if training is None or "source" not in training.settings or not has_scores(folder):
-        return ""
-    return "\n".join(f"- {sentence}" for sentence in own_result(open_stored(folder)).weak)
+def write_card(folder: Path | str, result: UserResult | None = None) -> None:
+    write_text(Path(folder) / "card.md", card(folder, result))
 
 
-def write_card(folder: Path | str) -> None:
-    write_text(Path(folder) / "card.md", card(folder))
+def learning_curve(run_folder: Path, name: str) -> dict[str, Writer]:
+    """File name -> what writes it, from a run's log; for `training.finish`, which draws nothing by itself."""
+    log = read_log(run_folder)
+    curve = learning_curve_svg([vars(entry) for entry in log], kept_epoch(log).epoch, name)
+    return {"learning-curve.svg": lambda path: write_text(path, curve)}

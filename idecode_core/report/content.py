@@ -1,8 +1,12 @@
 """What a page shows, as plain values: the one form that CSV, JSON and HTML are written from."""
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from idecode_core.report.notebook import Notebook
 
 Value = str | int | float | bool | None | tuple[float, ...]
 
@@ -26,9 +30,14 @@ class Figure:
     caption: str = ""
 
 
+def now() -> str:
+    """The date and the time, as in 2026-11-18 14:30."""
+    return datetime.datetime.now().isoformat(" ", "minutes")
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A page's result: sentences for people, settings that recompute it, one table, and figures."""
+    """A page's result: sentences for people, settings that recompute it, one table, pictures and figures."""
 
     title: str
     sentences: tuple[str, ...]
@@ -36,10 +45,15 @@ class Report:
     rows: tuple[Row, ...] = ()
     """The table; every row has the same columns."""
     figures: tuple[Figure, ...] = field(default=())
+    pictures: tuple[Picture, ...] = ()
+    """What the network saw, such as the variants of an input; each with what was done and its score."""
+    commands: tuple[str, ...] = ()
+    """What to type to have these numbers again."""
+    made: str = field(default_factory=now)
 
 
 class Export(NamedTuple):
     """A page to keep: its report, and the notebook that computes it again."""
 
     report: Report
-    notebook: str
+    notebook: "Notebook"

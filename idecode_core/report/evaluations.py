@@ -1,22 +1,31 @@
-"""What the Evaluate page shows, as a report and as a notebook that computes it again."""
+"""What the Evaluate page shows, as a report and as a notebook that computes it again.
 
-from collections.abc import Sequence
+Several detectors on one OOD set, as the Evaluate page shows them: a report, and a notebook that computes it again.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from idecode_core.report.commands import command
 from idecode_core.report.content import Figure, Report, Value
-from idecode_core.report.notebook import Cell, Code, Text, opening, to_notebook
-from idecode_core.report.sources import arrays_cell, calibration_cell, stored_cell
-from idecode_core.report.steps import as_on_the_page
+from idecode_core.report.notebook import Notebook, from_template
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
-    from idecode_core.evaluation.methods import Evaluation
-    from idecode_core.evaluation.paper import Reported
-    from idecode_core.evaluation.side_by_side import Row
-    from idecode_core.folder.scores import ScoreSet
+    from idecode_core.folder.shelf import ScoreSet
+    from idecode_core.quality.methods import Evaluation
+    from idecode_core.quality.side_by_side import DetectorOnSet, Reported, Row
+
+AT_WORST = (
+    "At least and at most: what holds with probability 95% each for endless test points of the same kinds, however few were "
+    "tested; TNR and FPR there at thresholds that keep 90% and 95% of all that belongs in truth, not of the test points. It "
+    "says nothing about other kinds of OOD."
+)
+"""What the bounds of `quality.bounds` promise, and what they do not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +38,11 @@ class Evaluated:
     rows: "Sequence[Row]"
     n: int
     aggregate: str
+    epsilon: float = 0.05
+    selected: str = ""
+    """The label of the OOD set in full colour."""
+    folder: str = ""
+    """The name of the detector's folder, where its stored scores are evaluated."""
 
     @property
     def title(self) -> str:
@@ -53,11 +67,18 @@ def evaluation_report(shown: Evaluated, figure: Any, caption: str) -> Report:
             "detected when 90% of the iD points are kept, FPR the share let through when 95% of them are kept.",
             "Every rate is from 0 to 1. Numbers are means over independent runs of random transforms, with the standard deviation from run to run; "
             "the 95% interval of the AUROC is about the number of test points (DeLong).",
+            AT_WORST,
         ),
         settings=settings,
         rows=tuple(_row(row) for row in shown.rows),
         figures=(Figure(figure, caption),),
+        commands=(_command(shown.folder, shown.n, shown.epsilon, shown.aggregate),) if shown.folder else (),
     )
+
+
+def _command(folder: str, n: int, epsilon: float, aggregate: str) -> str:
+    options = {"--detector": folder, "--n": n, "--epsilon": epsilon, "--aggregate": aggregate}
+    return command("evaluate", **options)
 
 
 def _row(row: "Row") -> dict[str, Value]:
@@ -72,8 +93,11 @@ def _row(row: "Row") -> dict[str, Value]:
 
 
 def rates(found: "Evaluation") -> dict[str, Value]:
-    """From 0 to 1: means over the runs, spreads from run to run, and the 95 % interval of the AUROC."""
+    """From 0 to 1: means over the runs, spreads from run to run, the 95 % interval of the AUROC, and conformal bounds."""
+    from idecode_core.quality.bounds import bounds_of
+
     low, high = found.interval
+    bounds = bounds_of(found)
     return {
         "auroc": found.auroc.mean,
         "auroc_spread": found.auroc.spread,
@@ -83,6 +107,9 @@ def rates(found: "Evaluation") -> dict[str, Value]:
         "tnr_spread": found.tnr.spread,
         "fpr_at_95_tpr": found.fpr.mean,
         "fpr_spread": found.fpr.spread,
+        "auroc_at_least": None if bounds is None else bounds.auroc,
+        "tnr_at_least": None if bounds is None else bounds.tnr,
+        "fpr_at_most": None if bounds is None else bounds.fpr,
     }
 
 
@@ -92,71 +119,90 @@ def _share(printed: "Reported | None") -> float | None:
 
 
 def evaluation_notebook(
-    shown: Evaluated,
-    folder: str,
-    calibration: "Calibration | None",
-    dataset: str,
-    transforms: str,
-    stored: bool,
-) -> str:
-    """Stored scores are read from the detector's folder; a visitor's own are inside the notebook."""
-    if stored:
-        assert calibration is not None
-        scores: list[Cell] = [Code(stored_cell(folder, calibration))]
-    else:
-        scores = _own_scores(shown, folder, calibration)
-    return to_notebook(
-        [
-            *opening(shown.title, "This notebook computes the table of the Evaluate page again."),
-            Text("## The scores"),
-            *scores,
-            Text("## Base score, ICAD and iDECODe side by side"),
-            Code(
-                f"""\
-from idecode_core.plots.evaluation import methods_side_by_side
-from idecode_core.evaluation.side_by_side import side_by_side
-
-rows = side_by_side(
-    calibration,
-    id_set,
-    ood_sets,
-    n={shown.n},
-    aggregate={shown.aggregate!r},
-    dataset={dataset!r},
-    transforms={transforms!r},
-)
-for row in rows:
-    print(f"{{row.label:20}} {{row.method:10}} AUROC {{row.auroc.mean:.4f}}  TNR {{row.tnr.mean:.4f}}")
-methods_side_by_side(rows, "auroc")"""
-            ),
-            *as_on_the_page(
-                {
-                    f"[row.{metric}.mean for row in rows]": [getattr(row, metric).mean for row in shown.rows]
-                    for metric in ("auroc", "tnr")
-                },
-                rtol=1e-9,
-            ),
-        ]
+    shown: Evaluated, folder: str, calibration: "Calibration | None", stored: bool
+) -> Notebook:
+    """Stored scores are read from the detector's folder; a visitor's own lie beside the notebook, and with them their
+    calibration where it is none of a detector's."""
+    settings: dict[str, Any] = {
+        "selected": shown.selected or shown.ood_sets[0].label,
+        "n": shown.n,
+        "epsilon": shown.epsilon,
+        "aggregate": shown.aggregate,
+    }
+    arrays: dict[str, NDArray[Any]] = {}
+    if folder:
+        settings["detector"] = Path(folder).name
+    if not stored:
+        (ood_set,) = shown.ood_sets
+        arrays = {"iD": shown.id_set.score_vectors, "OOD": ood_set.score_vectors}
+        settings |= {"arrays": "evaluation.npz", "iD": shown.id_set.label, "OOD": ood_set.label}
+    if calibration is not None and folder:
+        settings["calibration_sha256"] = calibration.sha256
+    elif calibration is not None:
+        arrays["calibration"] = calibration.score_vectors
+    return from_template(
+        "evaluation",
+        shown.title,
+        settings,
+        {metric: [getattr(row, metric).mean for row in shown.rows] for metric in ("auroc", "tnr")},
+        arrays=arrays,
+        stored=stored,
+        ranked=calibration is not None and not folder,
+        ranked_by_detector=calibration is not None and bool(folder),
     )
 
 
-def _own_scores(shown: Evaluated, folder: str, calibration: "Calibration | None") -> list[Cell]:
-    """Scores of a visitor's own files, which a detector's calibration goes with, or from a file, which may bring its own."""
-    (ood_set,) = shown.ood_sets
-    arrays: dict[str, NDArray[Any]] = {"iD": shown.id_set.score_vectors, "OOD": ood_set.score_vectors}
-    if calibration is None:
-        ranked_among = "calibration = None  # raw scores are ranked in place of p-values"
-    elif folder:
-        ranked_among = calibration_cell(folder, calibration)
-    else:
-        arrays["calibration"] = calibration.score_vectors
-        ranked_among = (
-            "from idecode_core.conformal.calibration import Calibration\n\n"
-            'calibration = Calibration(arrays["calibration"])'
-        )
-    sets = f"""\
-from idecode_core.folder.scores import ScoreSet
+def detectors_report(
+    rows: "Sequence[DetectorOnSet]",
+    aggregate: str,
+    figure: Any,
+    caption: str,
+    folders: Sequence[str] = (),
+) -> Report:
+    """One row per detector; every rate is 0 to 1. `folders` are those of the rows, where they are detectors."""
+    first = rows[0]
+    return Report(
+        title=f"Detectors on {first.ood_label}",
+        sentences=(
+            "AUROC is the chance that an OOD point is stranger than an iD point, with its 95% interval (DeLong); TNR is the share "
+            "of OOD points detected when 90% of the iD points are kept, FPR the share let through when 95% are kept.",
+            "Every rate is from 0 to 1. Caught and false alarms are the shares flagged at epsilon, in the first run of draws.",
+            AT_WORST,
+        ),
+        settings={"OOD set": first.ood_label, "epsilon": first.point.epsilon, "aggregate": aggregate},
+        rows=tuple(_detector_row(row) for row in rows),
+        figures=(Figure(figure, caption),),
+        commands=tuple(
+            _command(folder, row.n, row.point.epsilon, aggregate)
+            for folder, row in zip(folders, rows, strict=False)
+        ),
+    )
 
-id_set = ScoreSet({shown.id_set.name!r}, {shown.id_set.label!r}, False, arrays["iD"])
-ood_sets = [ScoreSet({ood_set.name!r}, {ood_set.label!r}, True, arrays["OOD"])]"""
-    return [Code(arrays_cell(arrays)), Code(sets), Code(ranked_among)]
+
+def _detector_row(row: "DetectorOnSet") -> dict[str, Value]:
+    return {
+        "detector": row.detector,
+        "id_set": row.id_label,
+        "ood_set": row.ood_label,
+        "n": row.n,
+        **{name: rate for name, rate in rates(row).items() if not name.endswith("_spread")},
+        "caught_at_epsilon": row.point.ood_share,
+        "false_alarms_at_epsilon": row.point.id_share,
+    }
+
+
+def detectors_notebook(
+    rows: "Sequence[DetectorOnSet]", folders: Mapping[str, int], ood_set: str, aggregate: str
+) -> Notebook:
+    """`folders` are the names of the detectors' folders, or of stored rivals, with the n used for each, in the order of the rows."""
+    return from_template(
+        "detectors",
+        f"Detectors on {rows[0].ood_label}",
+        {
+            "n_of_each": dict(folders),
+            "ood_set": ood_set,
+            "epsilon": rows[0].point.epsilon,
+            "aggregate": aggregate,
+        },
+        {"auroc": [row.auroc.mean for row in rows], "caught": [row.point.ood_share for row in rows]},
+    )

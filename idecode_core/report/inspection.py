@@ -1,31 +1,29 @@
 """What the Inspect page shows of a batch, as a report and as a notebook that computes it again."""
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idecode_core.files.names import NOUNS
+from idecode_core.report.commands import command
 from idecode_core.report.content import Figure, Picture, Report, Row
 from idecode_core.report.judged import Judged, verdict_row
-from idecode_core.report.notebook import Cell, Code, Text, opening, to_notebook
-from idecode_core.report.sources import calibration_hash, packed
-from idecode_core.report.steps import same_verdicts
+from idecode_core.report.notebook import Notebook, from_template
 
 if TYPE_CHECKING:
     # These are slow to import, and pages import this file.
     from idecode_core.conformal.judge import Judgement, Verdict
+    from idecode_core.conformal.settings import Settings
     from idecode_core.detector import Detector
+    from idecode_core.session.making import File
 
 
-HASHED = {"image": "sample", "audio": "sample.samples, sample.sample_rate"}
-"""Modality -> what of a decoded sample its content hash is taken of."""
-
-TOGETHER = "false_discovery_control=True,  # Benjamini-Hochberg over the batch, in place of p < epsilon"
-EMBED_LIMIT = 32 * 2**20
-"""Bytes of samples that go into the notebook; a batch beyond that is read from files beside it."""
+MOST_NAMED = 12  # files in a command; of more, their folder
 
 
 class Input(Protocol):
@@ -64,6 +62,8 @@ class Inspection(Judged):
     false_discovery_control: bool
     """False: OOD means p < epsilon. True: Benjamini-Hochberg over the batch at q = epsilon."""
     samples: tuple[InspectedSample, ...]
+    row: int = 0
+    """The one that is looked at."""
 
 
 def inspect_batch(
@@ -77,6 +77,7 @@ def inspect_batch(
     aggregate: str,
     smoothed: bool,
     seed: int,
+    row: int = 0,
 ) -> Inspection:
     """What a page has at hand for its batch: score vectors (batch, at least n) and what `judge` made of them."""
     from idecode_core.folder.detector import scorer_hash
@@ -91,7 +92,7 @@ def inspect_batch(
         detector=folder_name,
         modality=detector.scorer.modality,
         scorer_sha256=scorer_hash(detector.scorer),
-        calibration_sha256=calibration_hash(detector.calibration),
+        calibration_sha256=detector.calibration.sha256,
         k=judgement.k,
         n=n,
         epsilon=judgement.epsilon,
@@ -100,12 +101,18 @@ def inspect_batch(
         seed=seed,
         false_discovery_control=judgement.together,
         samples=samples,
+        row=row,
     )
 
 
-def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = (), power: str = "") -> Report:
+def inspection_report(
+    inspection: Inspection,
+    figures: tuple[Figure, ...] = (),
+    power: str = "",
+    variants: tuple[Picture, ...] = (),
+) -> Report:
     """The batch as a report: one row per sample. A batch of one leads with its verdict in words; `power` is what the
-    detector is known to catch, in a sentence (evaluation.power)."""
+    detector is known to catch, in a sentence (quality.strength), `variants` are of the sample that is looked at."""
     from idecode_core.verdict import counting, sentence
 
     noun = NOUNS[inspection.modality]
@@ -136,7 +143,22 @@ def inspection_report(inspection: Inspection, figures: tuple[Figure, ...] = (), 
         settings=inspection.settings(inspection.k, rule=rule),
         rows=tuple(_row(sample) for sample in inspection.samples),
         figures=figures,
+        pictures=variants,
+        commands=(_command(inspection),),
     )
+
+
+def _command(inspection: Inspection) -> str:
+    """What judges these files alike; false discovery control and smoothed p-values are not on the command line."""
+    named = [sample.name for sample in inspection.samples[:MOST_NAMED]]
+    options = {
+        "--detector": inspection.detector,
+        "--n": inspection.n,
+        "--epsilon": inspection.epsilon,
+        "--aggregate": inspection.aggregate,
+        "--seed": inspection.seed,
+    }
+    return command("detect", *(named if len(inspection.samples) <= MOST_NAMED else ["FOLDER"]), **options)
 
 
 def _guarantee(inspection: Inspection) -> str:
@@ -157,56 +179,61 @@ def _row(sample: InspectedSample) -> Row:
     return {**picture, "name": sample.name, **judged}
 
 
-def inspection_notebook(inspection: Inspection) -> str:
-    """The notebook file: it holds the samples, loads the detector and asserts the p-values of the screen."""
+def inspection_notebook(
+    inspection: Inspection, files: Mapping[str, bytes], session: str = "session"
+) -> Notebook:
+    """It reads the session that lies at this path and asserts the p-values of the screen; `files` are that session's, where it
+    lies beside the notebook."""
     count = len(inspection.samples)
-    cells: list[Cell] = [
-        *opening(
-            f"{count} sample{'s' if count != 1 else ''} under {inspection.detector}",
-            "This notebook computes again what the Inspect page showed: the samples are inside it, the detector comes "
-            "from the repository.",
-        ),
-        Text(
-            "## The detector\n\nThe hashes make sure that it is the one of the page, weights and calibration."
-        ),
-        inspection.detector_cell(),
-        Text(
-            "## The samples\n\nFiles as they came, or lossless copies. The hash is of the decoded content; with the "
-            "seed it determines the transforms that are drawn."
-        ),
-        Code(_samples_cell(inspection)),
-        Text("## Algorithm 1"),
-        inspection.judge_cell(
-            "samples",
-            """\
-for (name, *_), verdict in zip(files, judgement, strict=True):
-    print(f"{name}: p = {verdict.p_value:.3g}, {verdict.answer}")""",
-            smoothed_by="smoothing_generator(content, seed) for _, content, _ in files",
-            more=(TOGETHER,) * inspection.false_discovery_control,
-        ),
-        *same_verdicts([sample.verdict for sample in inspection.samples], "import numpy as np\n"),
-    ]
-    return to_notebook(cells)
+    verdicts = [sample.verdict for sample in inspection.samples]
+    return from_template(
+        "inspection",
+        f"{count} sample{'s' if count != 1 else ''} under {inspection.detector}",
+        {
+            "session": session,
+            "row": inspection.row,
+            "n": inspection.n,
+            "epsilon": inspection.epsilon,
+            "aggregate": inspection.aggregate,
+            "smoothed": inspection.smoothed,
+            "seed": inspection.seed,
+            "false_discovery_control": inspection.false_discovery_control,
+        },
+        {
+            "scores": [verdict.score for verdict in verdicts],
+            "p_values": [verdict.p_value for verdict in verdicts],
+        },
+        files=files,
+    )
 
 
-def _samples_cell(inspection: Inspection) -> str:
-    entries, embedded, beside = [], 0, False
-    for sample in inspection.samples:
-        embedded += len(sample.data)
-        inside = embedded <= EMBED_LIMIT
-        beside = beside or not inside
-        text = f'"""\n{packed(sample.data)}\n"""' if inside else "None"
-        entries.append(f"    ({sample.name!r}, {sample.content_hash!r}, {text}),\n")
-    data = "base64.b64decode(text)"
-    if beside:
-        data = "base64.b64decode(text) if text else Path(name).read_bytes()"
-    note = "; None: too large to be inside, put the file beside this notebook" if beside else ""
-    return f"""\
-import base64
+def inspection_files(inspection: Inspection, detector: "Detector") -> dict[str, bytes]:
+    """The batch as a session beside the notebook."""
+    from idecode_core.conformal.settings import Settings
 
-from idecode_core.draws import content_hash
+    return session_files(
+        detector,
+        Settings(
+            inspection.n, inspection.epsilon, None, inspection.aggregate, inspection.seed, inspection.smoothed
+        ),
+        inspection.samples,
+        np.array([one.score_vector for one in inspection.samples], np.float64),
+        np.array([one.verdict.p_value for one in inspection.samples], np.float64),
+    )
 
-files = [  # name, hash of the content, base64{note}
-{"".join(entries)}]
-samples = list(detector.scorer.decode([{data} for name, _, text in files]))
-assert [content_hash({HASHED[inspection.modality]}) for sample in samples] == [expected for _, expected, _ in files]"""
+
+def session_files(
+    detector: "Detector",
+    settings: "Settings",
+    files: "Sequence[File]",
+    score_vectors: NDArray[np.float64],
+    p_values: NDArray[np.float64],
+) -> dict[str, bytes]:
+    """A session of these files, as the files of its folder `session`."""
+    from idecode_core.session.making import session_of_files
+
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "session"
+        session_of_files(detector, settings, files, score_vectors, p_values, folder=folder)
+        paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != ".lock"]
+        return {path.relative_to(place).as_posix(): path.read_bytes() for path in paths}

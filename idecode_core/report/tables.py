@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from idecode_core.evaluation.methods import Evaluation, Metric
+from idecode_core.quality.methods import Evaluation, Metric
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
