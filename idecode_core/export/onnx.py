@@ -7,29 +7,29 @@ are a function of a file's content (`draws`); F, rank and p-value are a few line
 
 import json
 import warnings
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from idecode_core.detector import Detector
 from idecode_core.errors import SettingError
-from idecode_core.export.graph import Graph
+from idecode_core.export.networks import Graph, feature_graph, image_graph, sound_graph
 from idecode_core.files import write_folder
-from idecode_core.folder.calibration import write_calibration
 from idecode_core.folder.detector import scorer_hash
-from idecode_core.folder.manifest import content_sha256
+from idecode_core.folder.manifest import content_sha256, write_calibration
 from idecode_core.scorer import Scorer
 
 MODEL, CALIBRATION, SETTINGS = "model.onnx", "calibration.npz", "onnx.json"
 OPSET = 20  # the first with all that GridSample needs
-GRAPHS = {
-    "image": "images:image_graph",
-    "audio": "sounds:sound_graph",
-    "mahalanobis": "features:feature_graph",
-    "neighbours": "features:feature_graph",
+GRAPHS: dict[str, Callable[[Any], Graph]] = {
+    "image": image_graph,
+    "audio": sound_graph,
+    "mahalanobis": feature_graph,
+    "neighbours": feature_graph,
 }
-"""Kind of a scorer -> what makes its graph; imported when it is needed, because sounds need the extra [audio]."""
+"""Kind of scorer -> its graph."""
 
 
 def graph_of(scorer: Scorer, name: str) -> Graph:
@@ -43,9 +43,7 @@ def graph_of(scorer: Scorer, name: str) -> Graph:
             f"{name} is a detector of kind {scorer.kind!r}: expected one with a single model of ours. Export the members of a "
             "merged detector one by one."
         )
-    module, _, function = GRAPHS[scorer.kind].partition(":")
-    graph: Graph = getattr(import_module(f"idecode_core.export.{module}"), function)(scorer)
-    return graph
+    return GRAPHS[scorer.kind](scorer)
 
 
 def export_onnx(detector: Detector, folder: Path) -> None:

@@ -1,11 +1,14 @@
 """Requests that come at the same time go through the network together.
 
 Nobody waits for company: whatever has arrived while the last batch was being scored is the next batch. A lone request is
-scored at once; under load, batches grow by themselves.
+scored at once; under load, batches grow by themselves, up to as many points as are scored in `SECONDS`.
 """
 
 import asyncio
+import time
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,49 +17,76 @@ from idecode_core.draws import Prepared
 from idecode_core.scorer import Scorer
 
 Vector = NDArray[np.float64]  # (n,)
-Waiting = tuple[Prepared, "asyncio.Future[Vector]"]
+SECONDS = 0.5
+"""How long one batch may take: who comes next waits that long at the most before its own is begun."""
 
 
 class Overloaded(Exception):
     """More requests wait than are allowed to."""
 
 
-class Batcher:
-    """Scores prepared samples in batches, in one thread beside the event loop."""
+@dataclass(eq=False)
+class Waiting:
+    sample: Prepared
+    n: int
+    answer: "asyncio.Future[Vector]"
 
-    def __init__(
-        self, scorer: Scorer, *, n: int, seed: int, most: int = 64, most_waiting: int = 1_024
-    ) -> None:
-        self.scorer, self.n, self.seed, self.most = scorer, n, seed, most
-        self.waiting: asyncio.Queue[Waiting] = asyncio.Queue(most_waiting)
+
+class Batcher:
+    """Scores prepared samples in batches, in one thread beside the event loop; those of one batch have n and seed in common."""
+
+    def __init__(self, scorer: Scorer, *, most: int = 64, most_waiting: int = 1_024) -> None:
+        self.scorer, self.most, self.most_waiting = scorer, most, most_waiting
+        self.waiting: deque[Waiting] = deque()
+        self.arrived = asyncio.Event()
+        self.seconds_per_draw = 0.0
         self.batches = self.points = 0
 
-    async def score(self, sample: Prepared) -> Vector:
+    async def score(self, sample: Prepared, n: int) -> Vector:
         """V(x) of one sample: (n,)."""
-        future: asyncio.Future[Vector] = asyncio.get_running_loop().create_future()
-        try:
-            self.waiting.put_nowait((sample, future))
-        except asyncio.QueueFull:
-            raise Overloaded from None
-        return await future
+        if len(self.waiting) >= self.most_waiting:
+            raise Overloaded
+        one = Waiting(sample, n, asyncio.get_running_loop().create_future())
+        self.waiting.append(one)
+        self.arrived.set()
+        return await one.answer
+
+    def next_batch(self) -> list[Waiting]:
+        """Those who came first, with n and seed like the first of them; whose client has left is left out."""
+        alive = [one for one in self.waiting if not one.answer.done()]
+        if not alive:
+            self.waiting.clear()
+            return []
+        n, seed = alive[0].n, alive[0].sample.seed
+        room = self.most
+        if self.seconds_per_draw:
+            room = max(1, min(room, int(SECONDS / (self.seconds_per_draw * n))))
+        batch = [one for one in alive if (one.n, one.sample.seed) == (n, seed)][:room]
+        chosen = set(map(id, batch))
+        self.waiting = deque(one for one in alive if id(one) not in chosen)
+        return batch
 
     async def run(self) -> None:
         """Score batch after batch until cancelled."""
         while True:
-            batch = [await self.waiting.get()]
-            while len(batch) < self.most and not self.waiting.empty():
-                batch.append(self.waiting.get_nowait())
-            self.batches, self.points = self.batches + 1, self.points + len(batch)
-            try:
-                vectors = await asyncio.to_thread(self._score, [sample for sample, _ in batch])
-            except Exception as error:  # whatever it is, those who wait must hear of it
-                for _, future in batch:
-                    if not future.done():
-                        future.set_exception(error)
+            await self.arrived.wait()
+            batch = self.next_batch()
+            if not batch:
+                self.arrived.clear()
                 continue
-            for (_, future), vector in zip(batch, vectors, strict=True):
-                if not future.done():  # its client may have left
-                    future.set_result(vector)
+            self.batches, self.points = self.batches + 1, self.points + len(batch)
+            n, start = batch[0].n, time.perf_counter()
+            try:
+                vectors = await asyncio.to_thread(self._score, [one.sample for one in batch], n)
+            except Exception as error:  # whatever it is, those who wait must hear of it
+                for one in batch:
+                    if not one.answer.done():
+                        one.answer.set_exception(error)
+                continue
+            self.seconds_per_draw = (time.perf_counter() - start) / (len(batch) * n)
+            for one, vector in zip(batch, vectors, strict=True):
+                if not one.answer.done():  # its client may have left
+                    one.answer.set_result(vector)
 
-    def _score(self, samples: Sequence[Prepared]) -> Vector:
-        return self.scorer.score(samples, n=self.n, seed=self.seed).score_vectors  # (batch, n)
+    def _score(self, samples: Sequence[Prepared], n: int) -> Vector:
+        return self.scorer.score(samples, n=n, seed=samples[0].seed).score_vectors  # (batch, n)

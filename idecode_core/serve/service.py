@@ -1,108 +1,126 @@
 """The service: POST a file, get its p-value. FastAPI."""
 
 import asyncio
+import logging
 import time
+import warnings
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Annotated
+from uuid import uuid4
 
 import numpy as np
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
-from pydantic import BaseModel
-from starlette.datastructures import UploadFile
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.security import HTTPBearer
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from idecode_core import __version__
-from idecode_core.conformal.calibration import aggregate_scores, chosen_n
 from idecode_core.conformal.judge import judge
+from idecode_core.conformal.settings import Settings
 from idecode_core.detector import Detector
 from idecode_core.draws import Prepared
-from idecode_core.errors import IdecodeError, InputError
-from idecode_core.guarantees.conditional import corrected_epsilon
+from idecode_core.errors import IdecodeError, InputError, NothingFlaggedWarning, SettingError
+from idecode_core.files.names import printable
 from idecode_core.modality import modality_named
+from idecode_core.serve.access import Access
 from idecode_core.serve.batching import Batcher, Overloaded
-from idecode_core.serve.metrics import Metrics
-from idecode_core.serve.watch import WatchedStream
+from idecode_core.serve.described import (
+    FAILURES,
+    MANY_FILES,
+    ONE_FILE,
+    Answer,
+    Asked,
+    Failure,
+    Health,
+    Result,
+    docs_page,
+)
+from idecode_core.serve.watch import Metrics, WatchedStream
 
 FORM_BYTES = 16 * 2**10
-"""What a form adds to the file that it carries."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How files are judged; the same for all of them."""
-
-    n: int = 5
-    epsilon: float = 0.05
-    delta: float | None = None
-    """With one: the rate is at most epsilon for a share 1 - delta of all calibration sets, else on average."""
-    seed: int = 0
-    aggregate: str = "sum"
-
-
-class Answer(BaseModel):
-    """What the service says of one file."""
-
-    p_value: float
-    is_ood: bool
-    score: float
-    k: int
-    n: int
-    epsilon: float
-    delta: float | None
-    detector: str
-    version: str
-
-
-class Health(BaseModel):
-    status: str
-    detector: str
-    k: int
-    n_max: int
-    version: str
+"""What a form adds to each file that it carries."""
+MOST_FILES = 64  # of one request
+BYTES_IN_FLIGHT = 2**28
+"""Of all bodies that are being received or wait to be decoded."""
+DECODERS = 2
+"""Files that are decoded at the same time: a small file can unpack to the better part of a gigabyte."""
+BODY_SECONDS = 30.0
+SAVE_SECONDS = 60.0
+logging.getLogger("python_multipart").setLevel(
+    logging.ERROR
+)  # what is wrong with a form is answered; a log could be flooded
+LEFT = 499
+"""For the metrics: the client went away. Nobody reads that status."""
 
 
 class Service:
     """A detector with its batches, its metrics and the stream that it watches."""
 
-    def __init__(self, detector: Detector, settings: Settings) -> None:
-        chosen_n(settings.n, detector.calibration.n_max, detector.name)  # refuses what was not calibrated
+    def __init__(self, detector: Detector, settings: Settings, stream_file: Path | None = None) -> None:
         self.detector, self.settings = detector, settings
-        k, epsilon, delta = detector.calibration.k, settings.epsilon, settings.delta
-        self.cut = epsilon if delta is None else corrected_epsilon(k, epsilon, delta)
-        calibration_scores = detector.calibration.scores(settings.n, settings.aggregate)
-        self.stream = WatchedStream(calibration_scores, np.random.default_rng(settings.seed))
-        self.batcher = Batcher(detector.scorer, n=settings.n, seed=settings.seed)
+        self.n = settings.draws(detector.calibration.n_max, detector.name)  # refuses what was not calibrated
+        settings.cut(detector.calibration.k)
+        calibration_scores = detector.calibration.scores(self.n, settings.aggregate)
+        self.stream = WatchedStream(calibration_scores, np.random.default_rng())
+        self.stream_file = stream_file
+        if stream_file is not None:
+            self.stream.resume(stream_file)
+        self.batcher = Batcher(detector.scorer)
+        self.decoders = ThreadPoolExecutor(DECODERS)
         self.metrics = Metrics()
         self.most_bytes = modality_named(detector.scorer.modality).most_bytes
+        self.in_flight = 0  # bytes
 
-    async def answer(self, data: bytes) -> Answer:
-        vector = await self.batcher.score(await asyncio.to_thread(self._prepare, data))
-        settings, calibration = self.settings, self.detector.calibration
-        (verdict,) = judge(calibration, vector[None], epsilon=self.cut, aggregate=settings.aggregate)
-        log_martingale = self.stream.add(float(aggregate_scores(vector[None], settings.aggregate)[0]))
-        self.metrics.judged(verdict.p_value, verdict.is_ood, log_martingale, self.stream.points)
+    async def answer(self, data: bytes, asked: Asked | None = None) -> Answer:
+        settings, calibration = (asked or Asked()).over(self.settings), self.detector.calibration
+        n = settings.draws(calibration.n_max, self.detector.name)
+        with warnings.catch_warnings():  # every new epsilon would be another line of the log
+            warnings.simplefilter("ignore", NothingFlaggedWarning)
+            cut = settings.cut(calibration.k)
+        loop = asyncio.get_running_loop()
+        sample = await loop.run_in_executor(self.decoders, self._prepare, data, settings.seed)
+        vector = await self.batcher.score(sample, n)
+        (verdict,) = judge(calibration, vector[None], epsilon=cut, aggregate=settings.aggregate)
+        if (n, settings.seed) == (
+            self.n,
+            self.settings.seed,
+        ):  # others are not exchangeable with the stream's points
+            self.stream.add(verdict.score)
+        self.metrics.judged(verdict.p_value, verdict.is_ood, self.stream.log_martingale, self.stream.points)
         return Answer(
             p_value=verdict.p_value,
             is_ood=verdict.is_ood,
             score=verdict.score,
             k=verdict.k,
-            n=settings.n,
+            n=n,
             epsilon=settings.epsilon,
             delta=settings.delta,
             detector=self.detector.name,
             version=__version__,
         )
 
-    def _prepare(self, data: bytes) -> Prepared:
-        (decoded,) = self.detector.scorer.decode([data])
-        return self.detector.scorer.prepare(decoded, self.settings.seed)
+    async def result(self, name: str, data: bytes, asked: Asked) -> Result:
+        """The answer for one of many files: one that cannot be read does not stop the others."""
+        try:
+            return Result(file=name, answer=await self.answer(data, asked))
+        except InputError as error:
+            return Result(file=name, error=str(error))
 
-    async def posted(self, request: Request) -> bytes:
-        """The file of a request: its body, or the field `file` of a form; at most `most_bytes`."""
-        most = self.most_bytes + FORM_BYTES
+    def _prepare(self, data: bytes, seed: int) -> Prepared:
+        (decoded,) = self.detector.scorer.decode([data])
+        return self.detector.scorer.prepare(decoded, seed)
+
+    @asynccontextmanager
+    async def body(self, request: Request, most: int) -> AsyncIterator[bytes]:
+        """The body of a request, counted among those in flight as long as it is needed."""
         too_large = HTTPException(
             413, f"The file is too large: expected at most {self.most_bytes // 2**20} MB."
         )
@@ -110,80 +128,242 @@ class Service:
         if not declared.isdigit() or int(declared) > most:
             raise too_large
         data = bytearray()
-        async for block in request.stream():  # the declared size may be a lie, or not there at all
-            data += block
-            if len(data) > most:
-                raise too_large
-        if not request.headers.get("content-type", "").startswith("multipart/form-data"):
-            return bytes(data)
-        return await self._from_form(request, bytes(data))
-
-    async def _from_form(self, request: Request, body: bytes) -> bytes:
-        async def replay() -> dict[str, object]:
-            return {"type": "http.request", "body": body, "more_body": False}
-
         try:
-            async with Request(request.scope, replay).form(max_files=1, max_fields=8) as form:
-                field = form.get("file")
-                if isinstance(field, UploadFile):
-                    return await field.read()
-        except (MultiPartException, HTTPException, ValueError) as error:
-            raise HTTPException(
-                400, f"The form cannot be read ({getattr(error, 'detail', error)})."
-            ) from None
+            try:
+                async with asyncio.timeout(BODY_SECONDS):
+                    async for (
+                        block
+                    ) in request.stream():  # the declared size may be a lie, or not there at all
+                        if self.in_flight + len(block) > BYTES_IN_FLIGHT:
+                            raise Overloaded
+                        self.in_flight += len(block)
+                        data += block
+                        if len(data) > most:
+                            raise too_large
+            except TimeoutError:
+                raise HTTPException(
+                    408, f"The file did not arrive within {BODY_SECONDS:g} seconds. Send it again."
+                ) from None
+            yield bytes(data)
+        finally:
+            self.in_flight -= len(data)
+
+    async def detect_one(self, request: Request, asked: Asked) -> Answer:
+        """The file is the body, or the field `file` of a form."""
+        async with self.body(request, self.most_bytes + FORM_BYTES) as body:
+            if not is_form(request):
+                return await self.answer(body, asked)
+            async with read_form(request, body, most_files=1) as form:
+                (file,) = files_of(form)
+                return await self.answer(await file.read(), asked)
+
+    async def detect_many(self, request: Request, asked: Asked) -> list[Result]:
+        """The files are fields called `file` of a form."""
+        async with self.body(request, 4 * self.most_bytes) as body:
+            if not is_form(request):
+                raise HTTPException(400, "Expected a form with fields called file, one for each file.")
+            async with read_form(request, body, most_files=MOST_FILES) as form:
+                files = [(printable(file.filename or ""), await file.read()) for file in files_of(form)]
+            return list(await asyncio.gather(*(self.result(name, data, asked) for name, data in files)))
+
+    async def keep_stream(self) -> None:
+        """Write the stream's state down, now and then, until cancelled."""
+        while True:
+            await asyncio.sleep(SAVE_SECONDS)
+            self.save_stream()
+
+    def save_stream(self) -> None:
+        if self.stream_file is not None and self.stream.points:
+            with suppress(IdecodeError):  # a full disk does not stop a service
+                self.stream.save(self.stream_file)
+
+
+def is_form(request: Request) -> bool:
+    return request.headers.get("content-type", "").lower().startswith("multipart/form-data")
+
+
+@asynccontextmanager
+async def read_form(request: Request, body: bytes, most_files: int) -> AsyncIterator[FormData]:
+    async def replay() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    try:
+        form = await Request(request.scope, replay).form(max_files=most_files, max_fields=8)
+    except (MultiPartException, HTTPException, ValueError, KeyError) as error:
+        raise HTTPException(400, f"The form cannot be read ({getattr(error, 'detail', error)}).") from None
+    try:
+        yield form
+    finally:
+        await form.close()
+
+
+def files_of(form: FormData) -> list[UploadFile]:
+    found = [field for field in form.getlist("file") if isinstance(field, UploadFile)]
+    if not found:
         raise HTTPException(
             400, "The form has no field called file: expected the file as the body, or in that field."
         )
+    return found
 
 
-def make_service(detector: Detector, settings: Settings | None = None) -> FastAPI:
-    """The web application of one detector."""
-    service = Service(detector, settings or Settings())
+def make_service(
+    detector: Detector,
+    settings: Settings | None = None,
+    *,
+    token: str = "",
+    per_minute: int | None = None,
+    stream_file: Path | None = None,
+) -> FastAPI:
+    """The web application of one detector.
+
+    With a `token`, requests need it; `per_minute` limits those of each client. The state of the watched stream is kept in
+    `stream_file`, where one is named.
+    """
+    service = Service(detector, settings or Settings(), stream_file)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        running = asyncio.create_task(service.batcher.run())
+        running = [asyncio.create_task(service.batcher.run()), asyncio.create_task(service.keep_stream())]
         yield
-        running.cancel()
+        for task in running:
+            task.cancel()
+        service.save_stream()
+        service.decoders.shutdown(wait=False, cancel_futures=True)
 
-    app = FastAPI(title="iDECODe", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="iDECODe",
+        version=__version__,
+        summary=f"Out-of-distribution detection with a guarantee: {detector.name}.",
+        lifespan=lifespan,
+        docs_url=None,  # FastAPI's pages load scripts from elsewhere
+        redoc_url=None,
+    )
     app.state.service = service
+    asks = [Depends(HTTPBearer(auto_error=False))] if token else []  # said to clients; Access asks for it
+    app.add_middleware(Access, token=token, per_minute=per_minute)
+    app.add_middleware(Watched, metrics=service.metrics)
+    app.add_middleware(Named)
+    for kind in (
+        IdecodeError,
+        HTTPException,
+        Overloaded,
+        RequestValidationError,
+        ClientDisconnect,
+        Exception,
+    ):
+        app.add_exception_handler(kind, explained)
 
-    @app.post("/detect", response_model=Answer)
-    async def detect(request: Request) -> Response | Answer:
-        start = time.perf_counter()
-        answer: Response | Answer
-        status = 200
-        try:
-            answer = await service.answer(await service.posted(request))
-        except (IdecodeError, HTTPException, Overloaded) as error:
-            status, sentence = explain(error)
-            answer = JSONResponse({"error": sentence}, status)
-        except Exception:
-            service.metrics.requests.labels("500").inc()
-            raise
-        service.metrics.requests.labels(str(status)).inc()
-        service.metrics.seconds.observe(time.perf_counter() - start)
-        return answer
+    @app.post("/detect", dependencies=asks, response_model=Answer, responses=FAILURES, openapi_extra=ONE_FILE)
+    async def detect(request: Request, asked: Annotated[Asked, Depends()]) -> Answer:
+        """One file."""
+        return await service.detect_one(request, asked)
+
+    @app.post(
+        "/detect/many",
+        dependencies=asks,
+        response_model=list[Result],
+        responses=FAILURES,
+        openapi_extra=MANY_FILES,
+    )
+    async def detect_many(request: Request, asked: Annotated[Asked, Depends()]) -> list[Result]:
+        """Several files at once, in their order; one that cannot be read does not stop the others."""
+        return await service.detect_many(request, asked)
 
     @app.get("/health")
     async def health() -> Health:
+        """For load balancers and containers."""
         calibration = detector.calibration
         return Health(
             status="ok", detector=detector.name, k=calibration.k, n_max=calibration.n_max, version=__version__
         )
 
-    @app.get("/metrics")
+    @app.get("/metrics", dependencies=asks, response_class=Response)
     async def metrics() -> Response:
+        """For Prometheus."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(docs_page(app.openapi()))
 
     return app
 
 
-def explain(error: IdecodeError | HTTPException | Overloaded) -> tuple[int, str]:
+def explain(error: Exception) -> tuple[int, str]:
     """The status and the sentence for an error."""
+    if isinstance(error, ClientDisconnect):
+        return LEFT, "The client went away."
     if isinstance(error, HTTPException):
         return error.status_code, str(error.detail)
     if isinstance(error, Overloaded):
-        return 503, "Too many requests wait already; try again in a moment."
-    return (422 if isinstance(error, InputError) else 500), str(error)
+        return 503, "Too many requests are under way already; try again in a moment."
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        return 422, f"{'.'.join(str(part) for part in first['loc'][1:])}: {first['msg']}."
+    if isinstance(error, InputError | SettingError):
+        return 422, str(error)
+    if isinstance(error, IdecodeError):
+        return 500, str(error)
+    return 500, "The service failed by an error of its own; its log has more."
+
+
+async def explained(request: Request, error: Exception) -> Response:
+    """One shape for all errors."""
+    status, sentence = explain(error)
+    headers = {"Retry-After": "1"} if status == 503 else getattr(error, "headers", None)
+    failure = Failure(error=sentence, request_id=request.scope.get("request_id", ""))
+    return JSONResponse(failure.model_dump(), status, headers)
+
+
+class Named:
+    """Every request has an id, its client's or a new one; the answer carries it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+        name = given if 0 < len(given) <= 64 and given.isascii() and given.isprintable() else uuid4().hex
+        scope["request_id"] = name
+
+        async def named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
+            await send(message)
+
+        await self.app(scope, receive, named)
+
+
+class Watched:
+    """What Prometheus is told of the posts: their status, and how long they took. A request that the server cancels at its end is
+    answered, unless its answer has begun."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app, self.metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        status: int | None = None
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watched)
+        except asyncio.CancelledError:
+            if status is None:
+                failure = Failure(error="The service is ending.", request_id=scope.get("request_id", ""))
+                await JSONResponse(failure.model_dump(), 503)(scope, receive, watched)
+        finally:
+            if scope["path"].startswith("/detect"):
+                self.metrics.requests.labels(str(status or 500)).inc()
+                self.metrics.seconds.observe(time.perf_counter() - start)

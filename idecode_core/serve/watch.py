@@ -1,34 +1,86 @@
-"""The stream of requests, watched by a martingale, one point at a time.
+"""What Prometheus is told, and the stream of requests, watched by a martingale (`conformal.streams`)."""
 
-`guarantees.streams` has the mathematics for a whole stream at once (`online_p_values`, `log_simple_jumper`); this keeps
-what is needed to go on from the last point.
-"""
-
-import bisect
 import math
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-JUMP = 0.01
-SLOPES = np.array([-1.0, 0.0, 1.0])
+from idecode_core.conformal.streams import OnlineRanks, SimpleJumper
+from idecode_core.errors import InputError
+from idecode_core.files import write_npz
+from idecode_core.files.read import read_arrays
+
+P_VALUES = (0.001, 0.005, 0.01, 0.02, 0.05, *(round(0.1 * i, 1) for i in range(1, 11)))
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """One registry per service, so that two of them in one process do not mix."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "idecode_requests", "Files that were posted, by HTTP status.", ["status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "idecode_request_seconds",
+            "From the request to its answer.",
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self.flagged = Counter("idecode_flagged", "Files that were flagged.", registry=self.registry)
+        self.flag_rate = Gauge(
+            "idecode_flag_rate",
+            "Share of flagged files since the start; epsilon is expected.",
+            registry=self.registry,
+        )
+        self.p_values = Histogram(
+            "idecode_p_value",
+            "p-values; even if nothing has changed.",
+            buckets=P_VALUES,
+            registry=self.registry,
+        )
+        self.martingale = Gauge(
+            "idecode_log_martingale",
+            "log of the martingale against exchangeability: log(1 / alpha) is an alarm with false alarms below alpha.",
+            registry=self.registry,
+        )
+        self.stream = Gauge(
+            "idecode_stream_points", "Points since the martingale started from 1.", registry=self.registry
+        )
+        self._judged = self._flagged = 0
+
+    def judged(self, p_value: float, is_ood: bool, log_martingale: float, points: int) -> None:
+        self._judged += 1
+        self._flagged += is_ood
+        self.p_values.observe(p_value)
+        self.flagged.inc(int(is_ood))
+        self.flag_rate.set(self._flagged / self._judged)
+        self.martingale.set(log_martingale)
+        self.stream.set(points)
+
+    def text(self) -> bytes:
+        return bytes(generate_latest(self.registry))
+
+
 MOST_POINTS = 100_000
 """Then the martingale starts again from 1: all earlier points are kept for ranking, and memory must stay bounded."""
 
 
 class WatchedStream:
-    """The natural logarithm of the simple jumper on smoothed online p-values."""
+    """The natural logarithm of the simple jumper on smoothed online p-values; it can be written down and gone on from."""
 
     def __init__(
         self, calibration_scores: ArrayLike, generator: np.random.Generator, most: int = MOST_POINTS
     ) -> None:
-        self.calibration = sorted(np.asarray(calibration_scores, dtype=np.float64).tolist())
+        self.calibration = np.asarray(calibration_scores, dtype=np.float64)
         self.generator, self.most = generator, most
         self.restart()
 
     def restart(self) -> None:
-        self.seen = self.calibration.copy()
-        self.share = np.full(len(SLOPES), 1 / len(SLOPES))  # of the capital, on each bet
+        self.ranks, self.jumper = OnlineRanks(self.calibration), SimpleJumper()
         self.log_martingale = 0.0
         self.points = 0
 
@@ -36,13 +88,43 @@ class WatchedStream:
         """One more point; the logarithm of the martingale after it."""
         if self.points >= self.most:
             self.restart()
-        below, at_most = bisect.bisect_left(self.seen, score), bisect.bisect_right(self.seen, score)
-        u = 1.0 - self.generator.random()  # in (0, 1]
-        p = (len(self.seen) - at_most + u * (at_most - below + 1)) / (len(self.seen) + 1)
-        self.seen.insert(at_most, score)
-        self.share = ((1 - JUMP) * self.share + JUMP / len(SLOPES)) * (1 + (p - 0.5) * SLOPES)
-        growth = float(self.share.sum())
-        self.share /= growth
-        self.log_martingale += math.log(growth)
+        p = self.ranks.p_value(score, 1.0 - self.generator.random())  # u in (0, 1]
+        self.log_martingale += math.log(self.jumper.growth(p))
         self.points += 1
         return self.log_martingale
+
+    def save(self, path: Path) -> None:
+        write_npz(
+            path,
+            {
+                "calibration": self.calibration,
+                "seen": np.array(self.ranks.seen),
+                "share": self.jumper.share,
+                "log_martingale": np.array(self.log_martingale),
+            },
+        )
+
+    def resume(self, path: Path) -> bool:
+        """Go on from what `save` has written; whether it was there, whole, and of the same calibration scores."""
+        try:
+            saved = read_arrays(
+                path,
+                ("calibration", "seen", "share", "log_martingale"),
+                what="a stream",
+                error=InputError,
+                hint="",
+            )
+            points = len(saved["seen"]) - len(self.calibration)
+            fits = (
+                np.array_equal(saved["calibration"], self.calibration)
+                and 0 <= points <= self.most
+                and saved["share"].shape == self.jumper.share.shape
+                and bool(np.isfinite(np.append(saved["seen"], saved["log_martingale"])).all())
+            )
+        except (InputError, TypeError, ValueError):
+            return False
+        if fits:
+            self.ranks.seen = sorted(saved["seen"].astype(np.float64).tolist())
+            self.jumper.share = saved["share"].astype(np.float64)
+            self.log_martingale, self.points = float(saved["log_martingale"]), points
+        return fits
