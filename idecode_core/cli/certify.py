@@ -1,27 +1,31 @@
 """`certify`: a threshold with a meaning for scores that come from anywhere."""
 
-import json
 import math
 import warnings
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from idecode_core.cli.inputs import Delta, Epsilon, Json, complain
+from idecode_core.cli.inputs import Csv, Delta, Epsilon, Json, complain, print_rows
 from idecode_core.errors import InputError, NothingFlaggedWarning, WrongSignWarning
 
 if TYPE_CHECKING:
-    from idecode_core.conformal import FloatArray
-    from idecode_core.own.scores import Certified
+    from idecode_core.cli.certify_ways import Way
+    from idecode_core.files.tables import Table
 
 SOME_FLAGGED = 1
+ADDED = ("p_value", "is_ood")
+TITLES = "p_value,is_ood\n"
+"""How the first line of a table that this command has written ends."""
 Column = Annotated[str, typer.Option(help="Title or number of the column that holds the scores.")]
 
 
 def certify(
     calibration: Annotated[
-        Path, typer.Argument(help="Scores of normal points: CSV, npy or npz.", show_default=False)
+        Path,
+        typer.Argument(help="Scores of normal points: CSV, TSV, Parquet, npy or npz.", show_default=False),
     ],
     test: Annotated[Path | None, typer.Option(help="Scores of new points, made the same way.")] = None,
     larger_is: Annotated[
@@ -30,10 +34,42 @@ def certify(
     epsilon: Epsilon = 0.05,
     delta: Delta = None,
     column: Column = "",
+    groups: Annotated[
+        str,
+        typer.Option(
+            help="Column of both files that says each row's group: the bound then holds in every group."
+        ),
+    ] = "",
+    shifted_to: Annotated[
+        Path | None,
+        typer.Option(
+            help="Rows of a source that has shifted, with the same further columns of numbers: calibration is weighted."
+        ),
+    ] = None,
+    outliers: Annotated[
+        Path | None,
+        typer.Option(
+            help="Known points that do not belong, with the same columns of scores: they weigh the columns."
+        ),
+    ] = None,
+    folds: Annotated[
+        str,
+        typer.Option(
+            help="Column that says the fold of each calibration row, scored by a model fitted without that fold; --test has a "
+            "column of scores for each fold, titled by it. For few rows: the bound is looser, and said."
+        ),
+    ] = "",
+    many: Annotated[
+        Literal["each", "bh", "storey", "lord++", "saffron", "addis", "e-lond"],
+        typer.Option(
+            help="Flag each at epsilon, or bound the share of false alarms among the flags by epsilon; the last four row by row."
+        ),
+    ] = "each",
     out: Annotated[
-        Path | None, typer.Option(help="Write score, p-value and verdict of each new point.")
+        Path | None, typer.Option(help="Write the rows of --test with p_value and is_ood to this CSV file.")
     ] = None,
     as_json: Json = False,
+    as_csv: Csv = False,
 ) -> None:
     """A certified threshold and p-values for your own scores; no model is needed.
 
@@ -45,61 +81,108 @@ def certify(
       python -m idecode_core certify normal.csv --epsilon 0.01
       python -m idecode_core certify normal.csv --test new.csv --epsilon 0.05 --delta 0.1 --out p.csv
       python -m idecode_core certify likelihoods.npy --larger-is normal --json
+      python -m idecode_core certify normal.csv --test new.csv --column score --groups camera
+      python -m idecode_core certify normal.csv --test new.csv --column score --shifted-to winter.csv
+      python -m idecode_core certify normal.csv --test new.csv --many bh --epsilon 0.1
+      python -m idecode_core certify few.csv --test new.csv --column score --folds fold
     """
+    from idecode_core.cli.certify_ways import Way
     from idecode_core.conformal import check_epsilon
-    from idecode_core.files import write_text
-    from idecode_core.own.scores import certify as calibrate
+    from idecode_core.conformal.certify import certify as calibrate
+    from idecode_core.files.cells import csv_text
+    from idecode_core.files.write import check_output, write_text
 
     check_epsilon(epsilon)
     if out is not None and test is None:
         raise InputError("--out needs new scores to write about: give them with --test.")
+    if test is None and (groups or shifted_to or outliers or folds or many != "each"):
+        raise InputError(
+            "--groups, --shifted-to, --outliers, --folds and --many are about new scores: give them with --test."
+        )
+    if out is not None and test is not None:
+        check_output(out, (calibration, test), mark=TITLES)
+    table, known = None if test is None else _table(test), _table(calibration)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        certified = calibrate(_scores(calibration, column), larger_is, epsilon=epsilon, delta=delta)
+        certified = calibrate(known.scores(column), larger_is, epsilon=epsilon, delta=delta)
         threshold = certified.threshold(epsilon, delta)
-        rows = [] if test is None else _rows(certified, _scores(test, column))
+        others = [None if path is None else _table(path) for path in (shifted_to, outliers)]
+        way = Way(certified, known, column, groups, others[0], many, others[1], folds)
+        rows = [] if table is None else _rows(way, table, way.names[0] if folds else column)
     told = {
         str(one.message): None for one in caught if one.category in (NothingFlaggedWarning, WrongSignWarning)
     }
     for sentence in told:
         complain(sentence)
     settings = {
-        "threshold": threshold if math.isfinite(threshold) else None,
+        "threshold": threshold if math.isfinite(threshold) and way.plain else None,
         "larger_is": certified.larger_is,
         "epsilon": certified.epsilon,
         "delta": certified.delta,
         "k": certified.k,
     }
-    if as_json:
-        for row in rows or [{}]:
-            print(json.dumps({**row, **settings}))
-    else:
+    told_rows = [
+        {**{_before(key, settings): value for key, value in row.items()}, **settings} for row in rows or [{}]
+    ]
+    for_programs = print_rows(told_rows, as_json=as_json, as_csv=as_csv)
+    if not for_programs and way.plain:
         print(certified.statement())
     if not rows:
         return
-    count = sum(row["is_ood"] for row in rows)
-    if not as_json:
-        smallest = min(row["p_value"] for row in rows)
-        print(f"{count:,} of {len(rows):,} new scores are flagged; the smallest p-value is {smallest:.3g}.")
+    judged = [row for row in rows if row["p_value"] is not None]
+    count = sum(row["is_ood"] for row in judged)
+    if len(judged) < len(rows):
+        complain(
+            f"{test}: {len(rows) - len(judged):,} of {len(rows):,} rows have no score, and stay without a verdict."
+        )
+    if not for_programs:
+        smallest = min((row["p_value"] for row in judged), default=math.nan)
+        print(f"{count:,} of {len(judged):,} new scores are flagged; the smallest p-value is {smallest:.3g}.")
+        for sentence in way.said:
+            print(sentence)
     if out is not None:
-        lines = (f"{row['score']!r},{row['p_value']!r},{int(row['is_ood'])}" for row in rows)
-        write_text(out, "\n".join(["score,p_value,is_ood", *lines, ""]))
+        write_text(out, csv_text([{**row, "is_ood": _as_number(row["is_ood"])} for row in rows]))
     raise typer.Exit(SOME_FLAGGED if count else 0)
 
 
-def _rows(certified: "Certified", scores: "FloatArray") -> list[dict[str, Any]]:
-    """What is said of each new score."""
-    columns = scores, certified.p_values(scores), certified.predict(scores) == -1
+def _rows(way: "Way", table: "Table", column: str) -> list[dict[str, Any]]:
+    """The rows of the user's table, in their order and with all their columns, and what is said of each."""
+    import numpy as np
+
+    place, scores = table.place(column), table.scores(column, empty_is_nan=True)
+    scored = np.flatnonzero(~np.isnan(scores))
+    verdicts: dict[int, tuple[float, bool]] = {}
+    if scored.size:
+        p, flagged = way.judge(table, scores, scored)
+        verdicts = dict(zip(scored.tolist(), zip(p.tolist(), flagged.tolist(), strict=True), strict=True))
+    titles = table.titles or tuple(f"column {i + 1}" for i in range(len(table.columns)))
+    names: list[str] = []
+    for i, title in enumerate(titles):
+        name = _before(title or f"column {i + 1}", ADDED)
+        if i == place and (not table.titles or name != titles[i]):
+            name = "score"
+        names.append(f"{name} (column {i + 1})" if name in names else name)
+    cells = [each.to_pylist() for each in table.columns]
+    cells[place] = [score if i in verdicts else None for i, score in enumerate(scores.tolist())]
     return [
-        {"score": score, "p_value": p, "is_ood": flagged}
-        for score, p, flagged in zip(*(column.tolist() for column in columns), strict=True)
+        {**dict(zip(names, row, strict=True)), **dict(zip(ADDED, verdicts.get(i, (None, None)), strict=True))}
+        for i, row in enumerate(zip(*cells, strict=True))
     ]
 
 
-def _scores(path: Path, column: str) -> "FloatArray":
+def _before(title: str, taken: Container[str]) -> str:
+    """The title of a column of the user's, which never stands in the way of one that is added."""
+    return f"{title}_before" if title in taken else title
+
+
+def _as_number(flag: bool | None) -> int | None:
+    return None if flag is None else int(flag)
+
+
+def _table(path: Path) -> "Table":
     from idecode_core.files.archives import File
-    from idecode_core.files.one_column import read_scores
     from idecode_core.files.read import reason
+    from idecode_core.files.tables import read_table
 
     try:
         data = path.read_bytes()
@@ -107,4 +190,4 @@ def _scores(path: Path, column: str) -> "FloatArray":
         raise InputError(
             f"{path}: could not be opened ({reason(error)}); expected a file of scores."
         ) from None
-    return read_scores(File(str(path), data), column)
+    return read_table(File(str(path), data))

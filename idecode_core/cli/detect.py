@@ -1,9 +1,9 @@
 """`detect`: Algorithm 1 on files."""
 
-import json
+import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +19,6 @@ from idecode_core.files.names import printable
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detection, Detector
-    from idecode_core.modality import Modality
 
 SOME_FLAGGED, ERROR = 1, 2
 FILES_PER_BATCH = 32
@@ -37,7 +36,10 @@ def detect(
     seed: inputs.Seed = 0,
     aggregate: inputs.Aggregate = "sum",
     device: inputs.Device = None,
+    model: inputs.Model = None,
+    trust_program: inputs.TrustProgram = False,
     as_json: inputs.Json = False,
+    as_csv: inputs.Csv = False,
 ) -> None:
     """Say which files are out of distribution.
 
@@ -49,45 +51,48 @@ def detect(
       python -m idecode_core detect photos/ --detector cifar10-merged --n 20 --epsilon 0.01
       python -m idecode_core detect *.png --json | jq 'select(.is_ood).file'
     """
-    from idecode_core.conformal.calibration import chosen_n
-    from idecode_core.modality import modality_named
+    from idecode_core.conformal.settings import Settings
+    from idecode_core.folder.settings import find_detector, read_settings
+    from idecode_core.modality import Reading, modality_named
     from idecode_core.scorer import chunks
 
-    loaded = inputs.open_detector(detector, device)
-    n = chosen_n(n, loaded.calibration.n_max, loaded.name)
+    loaded = inputs.open_detector(detector, device, model, trust_program)
+    identity = read_settings(find_detector(detector)).scorer_sha256
+    n = Settings(n).draws(loaded.calibration.n_max, loaded.name)
     modality = modality_named(loaded.scorer.modality)
     paths, problems = _expand(files, modality.extensions)
     for sentence in problems:
         inputs.complain(sentence)
-    show = _json_line if as_json else _Lines(loaded.calibration.k)
+    for_programs = as_json or as_csv
+    show = _Records(identity, seed, as_csv) if for_programs else _Lines(loaded.calibration.k)
     told: set[str] = set()
     flagged = judged = 0
     with _bar(len(paths)) as progress:
         for batch in chunks(paths, FILES_PER_BATCH):
-            good: list[Path] = []
-            bad: list[str] = []
+            read = Reading(batch, modality)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", NothingFlaggedWarning)
                 try:
-                    samples = _read(batch, modality, good, bad)
                     found = loaded.detect(
-                        samples, n=n, epsilon=epsilon, delta=delta, seed=seed, aggregate=aggregate
+                        read, n=n, epsilon=epsilon, delta=delta, seed=seed, aggregate=aggregate
                     )
                 except InputError:
-                    if good or not bad:  # with no readable file at all, the files' own problems say it best
+                    if (
+                        read.good or not read.failed
+                    ):  # with no readable file at all, the files' own problems say it best
                         raise
                     found = None
             remarks = {str(entry.message) for entry in caught if entry.category is NothingFlaggedWarning}
-            for sentence in (*(remarks - told), *bad):
+            for sentence in (*(remarks - told), *read.failed):
                 inputs.complain(sentence)
             told |= remarks
-            problems += bad
+            problems += read.failed
             if found is not None:
-                for i, path in enumerate(good):
-                    show(loaded, found, i, path, seed)
-                flagged, judged = flagged + int(found.is_ood.sum()), judged + len(good)
+                for i, path in enumerate(read.good):
+                    show(loaded, found, i, path)
+                flagged, judged = flagged + int(found.is_ood.sum()), judged + len(read.good)
             progress(judged + len(problems))
-    if judged and not as_json:
+    if judged and not for_programs:
         summary = f" ({loaded.summary})" if loaded.summary else ""
         sure = "" if delta is None else f" (kept by {1 - delta:.3g} of all calibration sets)"
         Console(highlight=False).print(
@@ -100,18 +105,6 @@ def detect(
     if problems:
         raise typer.Exit(ERROR)
     raise typer.Exit(SOME_FLAGGED if flagged else 0)
-
-
-def _read(paths: list[Path], modality: "Modality", good: list[Path], bad: list[str]) -> Iterator[Any]:
-    """Decoded files, one after the other; which of them were good, and what is wrong with the others."""
-    for path in paths:
-        try:
-            sample = modality.read(path, str(path))
-        except InputError as error:
-            bad.append(str(error))
-            continue
-        good.append(path)
-        yield sample
 
 
 def _bar(total: int) -> AbstractContextManager[Callable[[int], None]]:
@@ -132,21 +125,34 @@ def _expand(files: list[Path], extensions: tuple[str, ...]) -> tuple[list[Path],
     return paths, problems
 
 
-def _json_line(detector: "Detector", found: "Detection", i: int, path: Path, seed: int) -> None:
-    line = {
-        "file": str(path),
-        "is_ood": bool(found.is_ood[i]),
-        "p_value": float(found.p_values[i]),
-        "score": float(found.scores[i]),
-        "score_vector": found.score_vectors[i].tolist(),
-        "transforms": detector.describe(found, i),
-        "detector": detector.name,
-        "n": found.score_vectors.shape[1],
-        "epsilon": found.promised,
-        "delta": found.delta,
-        "seed": seed,
-    }
-    print(json.dumps(line), flush=True)
+class _Records:
+    """A line of JSON or of CSV for each file, with all that a program needs to check the verdict."""
+
+    def __init__(self, identity: str, seed: int, as_csv: bool) -> None:
+        self.identity, self.seed, self.as_csv, self.empty = identity, seed, as_csv, True
+
+    def __call__(self, detector: "Detector", found: "Detection", i: int, path: Path) -> None:
+        one = found[i]
+        record: dict[str, Any] = {
+            "file": str(path),
+            "is_ood": one.is_ood,
+            "p_value": one.p_value,
+            "rank": one.rank,
+            "k": one.k,
+            "score": float(found.scores[i]),
+            "threshold": found.threshold if math.isfinite(found.threshold) else None,
+            "detector": detector.name,
+            "scorer_sha256": self.identity,
+            "n": found.score_vectors.shape[1],
+            "epsilon": found.promised,
+            "delta": found.delta,
+            "seed": self.seed,
+        }
+        if not self.as_csv:
+            record["score_vector"] = found.score_vectors[i].tolist()
+            record["transforms"] = detector.describe(found, i)
+        inputs.print_rows([record], as_json=not self.as_csv, as_csv=self.as_csv, titles=self.empty)
+        self.empty = False
 
 
 class _Lines:
@@ -157,7 +163,7 @@ class _Lines:
         self.rank_width = len(f"{k + 1:,} of {k + 1:,}")
         self.empty = True
 
-    def __call__(self, detector: "Detector", found: "Detection", i: int, path: Path, seed: int) -> None:
+    def __call__(self, detector: "Detector", found: "Detection", i: int, path: Path) -> None:
         if self.empty:
             titles = f"{'verdict':19}  {'p-value':>8}  {'rank':>{self.rank_width}}  file"
             self.console.print(Text(titles, style="bold"))

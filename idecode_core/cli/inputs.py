@@ -1,7 +1,9 @@
-"""What the commands share: options, samples from the command line, progress on stderr."""
+"""What the commands share: options, and progress on stderr."""
 
+import json
+import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,14 +12,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from idecode_core.errors import CheckpointError, DataError, InputError
-from idecode_core.files.find import expanded
-from idecode_core.files.names import NOUNS, printable
+from idecode_core.files.names import printable
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from idecode_core.detector import Detector
 
 DEFAULT_DETECTOR = "fashion-rotations"
@@ -48,19 +45,43 @@ NewDetector = Annotated[
         help="The new detector: a bare name puts it among the app's, a path there.", show_default=False
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One line of JSON per result, for programs.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Put it in the place of a detector that is there.")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="For a detector around your own network: module:function that gives it. Runs that code.",
+        show_default=False,
+    ),
+]
+TrustProgram = Annotated[
+    bool,
+    typer.Option(
+        "--trust-program", help="Open a stored torch.export program, which can run its maker's code."
+    ),
+]
 
 
-def new_place(out: Path, replace: bool = False) -> Path:
-    """Where the new detector goes; one that is there is never overwritten by accident."""
-    from idecode_core.folder.settings import place_for_new
+def one_format(context: typer.Context, given: bool) -> bool:
+    """Of --json and --csv at most one: whichever comes second finds the first among what was read before."""
+    if given and (context.params.get("as_json") or context.params.get("as_csv")):
+        raise typer.BadParameter("expected --json or --csv, got both. Leave one out.")
+    return given
 
-    place = place_for_new(out)
-    if not replace and (place / "config.json").exists():
-        raise CheckpointError(
-            f"{place} already holds a detector: expected a new folder; choose another for --out."
-        )
-    return place
+
+Json = Annotated[
+    bool, typer.Option("--json", callback=one_format, help="One line of JSON per result, for programs.")
+]
+Csv = Annotated[
+    bool,
+    typer.Option("--csv", callback=one_format, help="A CSV with a line of titles, for spreadsheets."),
+]
+AllowTrainingFiles = Annotated[
+    bool,
+    typer.Option(
+        "--allow-training-files",
+        help="Take files that the detector was made of; the numbers then flatter it.",
+    ),
+]
 
 
 def complain(sentence: str) -> None:
@@ -68,48 +89,39 @@ def complain(sentence: str) -> None:
     print(f"idecode: {printable(sentence)}", file=sys.stderr)
 
 
-def open_detector(name: str, device: str | None) -> "Detector":
+def told(sentence: str, record: Mapping[str, Any], as_json: bool) -> None:
+    """One result: a sentence for people, or its record as a line of JSON."""
+    if not print_rows([record], as_json=as_json):
+        typer.echo(sentence)
+
+
+def open_detector(
+    name: str, device: str | None, model: str | None = None, trust_program: bool = False
+) -> "Detector":
     from idecode_core.folder.detector import load_detector
     from idecode_core.folder.settings import find_detector
 
-    return load_detector(find_detector(name), device)
+    return load_detector(find_detector(name), device, model=model, trust_program=trust_program)
 
 
-def samples(source: str, modality: str, data_root: Path | None) -> "Sequence[Any] | NDArray[np.uint8]":
-    """A folder of files, or a dataset by its name ("fashion-sample")."""
-    from idecode_core.modality import modality_named
+def print_rows(
+    rows: Sequence[Mapping[str, Any]], *, as_json: bool = False, as_csv: bool = False, titles: bool = True
+) -> bool:
+    """Rows of equal columns on stdout, for programs; False where neither format was asked for, and people are to be told."""
+    if as_json:
+        for row in rows:
+            print(json.dumps({key: _in_json(value) for key, value in row.items()}, default=str))
+    elif as_csv and rows:
+        from idecode_core.files.cells import csv_text
 
-    folder, noun = Path(source), NOUNS[modality]
-    if folder.is_dir():
-        return expanded(folder, modality_named(modality).extensions)
-    if folder.is_file():
-        raise InputError(f"{source} is a file: expected a folder of {noun}s. Put it into one, and give that.")
-    if folder.name != source:  # no dataset has a slash in its name
-        raise InputError(f"There is no folder {source}: expected a folder of {noun}s. Check the path.")
-    try:
-        return modality_named(modality).load(source, data_root)
-    except DataError:
-        from idecode_core.data import data_root as find_root
-        from idecode_core.image.fetch import SOURCES
-
-        if (find_root(data_root) / f"{source}.npz").exists() or source.rpartition("-")[0] in SOURCES:
-            raise  # damaged, or to be fetched: the error says so
-        raise InputError(
-            f"{source!r} is not here, neither as a folder nor as a dataset: expected a folder of {noun}s, or a dataset's "
-            "name. Check the name; `python -m idecode_core data check` lists the datasets."
-        ) from None
+        sys.stdout.write(csv_text(rows, titles))
+    sys.stdout.flush()
+    return as_json or as_csv
 
 
-def readable(paths: Iterable[Path], modality: str) -> Iterator[Any]:
-    """Decoded files, one after the other; of one that cannot be read is told why, and it is passed over."""
-    from idecode_core.modality import modality_named
-
-    read = modality_named(modality).read
-    for path in paths:
-        try:
-            yield read(path, str(path))
-        except InputError as error:
-            complain(f"{error} It is left out.")
+def _in_json(value: Any) -> Any:
+    """JSON has no word for NaN and infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextmanager
@@ -124,13 +136,18 @@ def progress_bar(description: str, total: int) -> Iterator[Callable[[int], None]
 
 @contextmanager
 def progress_bars(shown: bool = True) -> Iterator[Callable[[str, int, int], None]]:
-    """Bars on stderr for work in several parts: call with (part, points done, points)."""
-    with Progress(console=Console(stderr=True), disable=not shown) as bar:
-        tasks: dict[tuple[str, int], TaskID] = {}
+    """Bars on stderr for work in several parts: call with (part, points done, points). Nothing is shown before the first call."""
+    bar = Progress(console=Console(stderr=True), disable=not shown)
+    tasks: dict[tuple[str, int], TaskID] = {}
 
-        def report(part: str, done: int, total: int) -> None:
-            if (part, total) not in tasks:
-                tasks[part, total] = bar.add_task(part, total=total)
-            bar.update(tasks[part, total], completed=done)
+    def report(part: str, done: int, total: int) -> None:
+        if (part, total) not in tasks:
+            bar.start()
+            tasks[part, total] = bar.add_task(part, total=total)
+        bar.update(tasks[part, total], completed=done)
 
+    try:
         yield report
+    finally:
+        if tasks:
+            bar.stop()

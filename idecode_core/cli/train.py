@@ -1,27 +1,20 @@
 """`train`: a recipe, or a folder of your own files, from data to a calibrated detector folder."""
 
-import os
-from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from idecode_core.cli.inputs import DataRoot, Device, new_place, progress_bar
+from idecode_core.cli.inputs import DataRoot, Device, Json, Replace, complain, progress_bars, told
 from idecode_core.errors import SettingError
 from idecode_core.files.names import NOUNS
 
 if TYPE_CHECKING:
-    from idecode_core.detector import Detector
-    from idecode_core.folder.detector import Writer
-    from idecode_core.training.run_state import EpochLog
-    from idecode_core.training.tasks import Task
-    from idecode_core.training.world import World
-
-RUNS = Path("runs")
+    from idecode_core.folder.record import EpochLog
+    from idecode_core.training.loop import ProgressHook
 
 
 def train(
@@ -38,16 +31,16 @@ def train(
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Instead of the recipe's number of epochs.")
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on with an unfinished run of the same name.")] = True,
+    resume: Annotated[
+        bool, typer.Option(help="Go on with an unfinished run of the same data and settings.")
+    ] = True,
     out: Annotated[
         Path | None,
         typer.Option(
             help="The new detector: a bare name puts it among the app's, a path there; named after the recipe or folder if left out."
         ),
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Overwrite a detector that is already there.")
-    ] = False,
+    replace: Replace = False,
     audio: Annotated[bool, typer.Option("--audio", help="Your files are sounds.")] = False,
     labels: Annotated[
         str | None,
@@ -56,7 +49,7 @@ def train(
     model: Annotated[
         str | None,
         typer.Option(
-            help="For your files: mahalanobis, neighbours or rotations (pictures), classifier (sounds); chosen if left out."
+            help="For your files: mahalanobis, neighbours, patches or rotations (pictures), classifier, statistics or both (sounds); chosen if left out."
         ),
     ] = None,
     ood: Annotated[
@@ -65,88 +58,94 @@ def train(
             help="Files that do not belong, to test with; may be given several times. Else sets that come with the project."
         ),
     ] = None,
+    learn_from_ood: Annotated[
+        bool,
+        typer.Option(
+            "--learn-from-ood",
+            help="A random half of --ood chooses the model, the other half tests; the bound is kept, and what that gained is said.",
+        ),
+    ] = False,
     summary: Annotated[str, typer.Option(help="What belongs, in your own words.")] = "",
     seed: Annotated[int, typer.Option(help="Seed of the split of your files.")] = 0,
+    as_json: Json = False,
 ) -> None:
     """Train a model on your own files or by a recipe, calibrate it on held-out data and save it as a detector folder.
 
-    A stopped run goes on where it was: its state is kept in runs/, under the name of the detector folder.
+    A stopped run goes on where it was: its state is kept in runs/, in a folder named after the detector and by a hash of the
+    data and settings, so that different runs never share one. The same training cannot run twice at once.
 
     \b
     Examples:
       python -m idecode_core train my-photos/ --out mine --ood other-photos/ --summary "our garden"
+      python -m idecode_core train my-photos/ --out mine --ood known/ --learn-from-ood
       python -m idecode_core train recordings/ --audio --labels folders --out mine
       python -m idecode_core train fashion-quick --epochs 1 --out checkpoints/mine
       python -m idecode_core train cifar10-rotations --device cuda --replace
       torchrun --nproc_per_node=4 -m idecode_core train paper-cifar10-projective
     """
-    from idecode_core.device import choose_device
-    from idecode_core.report.card import write_card
-    from idecode_core.training.parts import load_parts
+    from idecode_core.training.finish import train_recipe
     from idecode_core.training.recipes import RECIPES, get_recipe
-    from idecode_core.training.tasks import make_task
-    from idecode_core.training.world import World
 
-    if recipe not in RECIPES:
-        from idecode_core.cli.own_data import Wanted, train_own
+    if recipe in RECIPES:
+        with ExitStack() as bars:
 
-        source = Path(recipe)
-        if not source.exists() and source.name == recipe and not source.suffix:
-            try:
-                get_recipe(recipe)
-            except SettingError as error:
-                raise SettingError(f"There is no folder {recipe} here, and no such recipe. {error}") from None
-        place = new_place(out or Path(source.stem or "mine"), replace)
-        wanted = Wanted(source, place, audio, labels, model, tuple(ood or ()), summary, seed, epochs, resume)
-        train_own(wanted, choose_device(device or own_gpu()), RUNS)
+            def step(run: Path, count: int) -> "ProgressHook":
+                return bars.enter_context(EpochProgress(count, run)).step
+
+            place, made = train_recipe(
+                recipe,
+                out,
+                data_root=data_root,
+                epochs=epochs,
+                resume=resume,
+                replace=replace,
+                device=device,
+                step=step,
+                report=bars.enter_context(progress_bars()),
+            )
+        if made is not None:
+            k = made.calibration.k
+            told(
+                f"{place}: trained and calibrated on {k:,} held-out {NOUNS[made.scorer.modality]}s. Use it with --detector {place}",
+                {"detector": str(place), "recipe": recipe, "k": k, "n_max": made.calibration.n_max},
+                as_json,
+            )
         return
-    out = new_place(out or Path(recipe), replace)
-    chosen, world = get_recipe(recipe), World.join()
-    task = make_task(chosen, load_parts(chosen, data_root), choose_device(device or own_gpu()))
-    made = train_and_finish(task, RUNS / out.name, out, epochs=epochs, resume=resume, world=world)
-    if made is None:
+    source = Path(recipe)
+    if not source.exists() and source.name == recipe and not source.suffix:
+        try:
+            get_recipe(recipe)
+        except SettingError as error:
+            raise SettingError(f"There is no folder {recipe} here, and no such recipe. {error}") from None
+    from idecode_core.training.run_state import World
+    from idecode_core.training.train_folder import plan_folder
+
+    speaks = World.join().is_first  # of several processes only the first one
+    with progress_bars(speaks) as report:
+        plan = plan_folder(
+            source,
+            out or source.stem or "mine",
+            audio=audio,
+            labels=labels,
+            model=model,
+            ood=ood or (),
+            learn_from_ood=learn_from_ood,
+            summary=summary,
+            seed=seed,
+            epochs=epochs,
+            resume=resume,
+            replace=replace,
+            device=device,
+            report=report,
+        )
+        if speaks and not as_json:
+            typer.echo("\n".join(plan.sentences()))
+        elif speaks and plan.too_few:
+            complain(plan.too_few)
+        trained = plan.train(report)
+    if trained is None:
         return
-    write_card(out)
-    typer.echo(
-        f"{out}: trained and calibrated on {made.calibration.k:,} held-out {NOUNS[chosen.modality]}s. Use it with "
-        f"--detector {out}"
-    )
-
-
-def train_and_finish(
-    task: "Task",
-    run_folder: Path,
-    out: Path,
-    *,
-    epochs: int | None = None,
-    resume: bool,
-    world: "World",
-    beside: "Mapping[str, Writer] | None" = None,
-    **options: Any,
-) -> "Detector | None":
-    """Train, calibrate and save, with bars; of several processes only the first one speaks and saves."""
-    from idecode_core.report.learning_curve import learning_curve
-    from idecode_core.training.finish import finish
-    from idecode_core.training.loop import train as run_training
-
-    shown = EpochProgress(epochs or task.recipe.epochs, run_folder) if world.is_first else None
-    with shown or nullcontext():
-        run_training(task, run_folder, epochs=epochs, resume=resume, progress=shown.step if shown else None)
-    world.leave()  # the rest is for the first one alone, and may take long
-    if not world.is_first:
-        return None
-    with progress_bar("calibrating", len(task.parts.calibration)) as progress:
-        files = {**learning_curve(run_folder, task.recipe.name), **(beside or {})}
-        return finish(task, run_folder, out, beside=files, progress=progress, **options)
-
-
-def own_gpu() -> str | None:
-    """One GPU per process under torchrun."""
-    from idecode_core.device import choose_device
-
-    if "LOCAL_RANK" in os.environ and choose_device().type == "cuda":
-        return f"cuda:{os.environ['LOCAL_RANK']}"
-    return None
+    told("\n" + "\n".join(trained.sentences()), trained.record(), as_json)
 
 
 class EpochProgress:
@@ -194,7 +193,7 @@ class EpochProgress:
 
     def report(self, epoch: int) -> None:
         """One line about a finished epoch, from the log that training has just written."""
-        from idecode_core.training.run_state import read_log
+        from idecode_core.folder.record import read_log
 
         log = read_log(self.run_folder)
         if len(log) > epoch:

@@ -1,0 +1,194 @@
+"""How `certify` judges new rows: each alone, within its group, weighted for a source that has shifted, or many together."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idecode_core.conformal.conditional import corrected_epsilon
+from idecode_core.conformal.cross import cross_p_values, promise
+from idecode_core.conformal.groups import mondrian_p_values, rates_by_group, reading
+from idecode_core.conformal.integrative import gain, integrative_p_values
+from idecode_core.conformal.multiple import benjamini_hochberg, storey
+from idecode_core.conformal.online import online_discoveries
+from idecode_core.conformal.weighted import (
+    check_effective,
+    density_ratio,
+    weighted_p_values,
+    weighted_selection,
+    what_it_costs,
+)
+from idecode_core.errors import InputError, SettingError
+
+if TYPE_CHECKING:
+    from idecode_core.conformal import FloatArray
+    from idecode_core.conformal.certify import Certified
+    from idecode_core.files.tables import Table
+
+
+@dataclass
+class Way:
+    """What was asked for beside epsilon and delta, and what there is to say about it."""
+
+    certified: "Certified"
+    known: "Table"
+    column: str
+    groups: str = ""
+    shifted_to: "Table | None" = None
+    many: str = "each"
+    outliers: "Table | None" = None
+    folds: str = ""
+    said: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        others = (self.groups, self.shifted_to, self.outliers, self.certified.delta)
+        if self.folds and (self.many != "each" or any(one not in ("", None) for one in others)):
+            raise SettingError(
+                "--folds goes alone: nothing is proven for it with --groups, --shifted-to, --outliers, --many or --delta."
+            )
+        if self.groups and self.shifted_to is not None:
+            raise SettingError("--groups and --shifted-to do not go together; leave one of them out.")
+        if self.certified.delta is not None and (self.many != "each" or self.shifted_to is not None):
+            raise SettingError(
+                "--delta goes with --many each and without --shifted-to; leave one of them out."
+            )
+
+    @property
+    def plain(self) -> bool:
+        """One threshold for all."""
+        others = (self.groups, self.folds, self.shifted_to, self.outliers)
+        return self.many == "each" and all(one in ("", None) for one in others)
+
+    @property
+    def names(self) -> list[str]:
+        """The folds, and so the titles of the columns of new scores."""
+        return sorted({str(name) for name in self.known.labels(self.folds)})
+
+    def judge(
+        self, table: "Table", scores: "FloatArray", scored: "NDArray[np.int64]"
+    ) -> "tuple[FloatArray, NDArray[np.bool_]]":
+        """p-values and flags of the rows `scored`, by the scores of all rows of the user's table."""
+        if self.folds:
+            return self._across_folds(table, scored)
+        if self.groups:
+            return self._within_groups(table, scores[scored], scored)
+        if self.shifted_to is not None:
+            return self._weighted(table, scores[scored], scored)
+        if self.outliers is not None:
+            return self._with_outliers(table, scored)
+        p = self.certified.p_values(scores[scored])
+        if self.many == "each":
+            return p, self.certified.predict(scores[scored]) == -1
+        return p, self._together(p)
+
+    def _together(self, p: "FloatArray") -> "NDArray[np.bool_]":
+        q = self.certified.epsilon
+        self.said.append(
+            f"Of those flagged, at most {q:g} belong on average (false discovery rate, by {self.many})."
+        )
+        if self.many == "bh":
+            return benjamini_hochberg(p, q)
+        if self.many == "storey":
+            return storey(p, q, k=self.certified.k)
+        return online_discoveries(p, q, self.many)
+
+    def _strange(self, scores: "FloatArray") -> "FloatArray":
+        return -self.certified.score_samples(scores)
+
+    def _within_groups(
+        self, table: "Table", scores: "FloatArray", scored: "NDArray[np.int64]"
+    ) -> "tuple[FloatArray, NDArray[np.bool_]]":
+        epsilon, delta = self.certified.epsilon, self.certified.delta
+        known, asked = self.known.labels(self.groups), table.labels(self.groups)[scored]
+        p = mondrian_p_values(
+            self._strange(self.known.scores(self.column)), known, self._strange(scores), asked
+        )
+        pooled = self.certified.p_values(scores)
+        rates = rates_by_group(pooled, asked, epsilon, p)
+        self.said.append(reading(rates, epsilon))
+        sizes = {group: int(np.count_nonzero(known == group)) for group in np.unique(asked)}
+        for rate in rates:
+            smallest = 1 / (sizes[rate.group] + 1)
+            self.said.append(
+                f"  {rate.group}: {rate.points:,} new, {rate.pooled:.1%} flagged by one threshold, {rate.within:.1%} within the "
+                f"group (k = {sizes[rate.group]:,}, smallest p-value {smallest:.2g})"
+            )
+        if self.many != "each":
+            return p, self._together(p)
+        cuts = {
+            group: epsilon if delta is None else corrected_epsilon(k, epsilon, delta)
+            for group, k in sizes.items()
+        }
+        return p, p < np.array([cuts[group] for group in asked])
+
+    def _across_folds(
+        self, table: "Table", scored: "NDArray[np.int64]"
+    ) -> "tuple[FloatArray, NDArray[np.bool_]]":
+        fold_of, known = self.known.labels(self.folds), self._strange(self.known.scores(self.column))
+        held_out = [known[fold_of == name] for name in self.names]
+        new = [self._strange(table.scores(name, empty_is_nan=True)[scored]) for name in self.names]
+        p = cross_p_values(held_out, np.stack(new))
+        self.said.append(promise([one.size for one in held_out], self.certified.epsilon))
+        return p, p < self.certified.epsilon
+
+    def _with_outliers(
+        self, table: "Table", scored: "NDArray[np.int64]"
+    ) -> "tuple[FloatArray, NDArray[np.bool_]]":
+        """All columns of numbers are scores of one sign; the known outliers say how they are weighted."""
+        assert self.outliers is not None
+        sign, epsilon = -1 if self.certified.larger_is == "normal" else 1, self.certified.epsilon
+        title = self.known.titles[self.known.place(self.column)] if self.known.titles else ""
+        names = [title, *_features(self.known, self.column, "--outliers")]
+        known, strange = (sign * _matrix(one, names) for one in (self.known, self.outliers))
+        p = integrative_p_values(known, strange, sign * _matrix(table, names)[scored])
+        learned, summed = gain(known, strange, epsilon)
+        self.said.append(
+            f"{len(strange):,} known outliers weigh {len(names)} scores; the bound of {epsilon:g} is kept. Learned from half of them, "
+            f"{learned:.0%} of the other half are flagged, by a plain sum {summed:.0%}."
+        )
+        return p, p < epsilon if self.many == "each" else self._together(p)
+
+    def _weighted(
+        self, table: "Table", scores: "FloatArray", scored: "NDArray[np.int64]"
+    ) -> "tuple[FloatArray, NDArray[np.bool_]]":
+        assert self.shifted_to is not None
+        epsilon = self.certified.epsilon
+        names = _features(self.known, self.column)
+        features = [_matrix(one, names) for one in (self.known, self.shifted_to)]
+        weights, own = density_ratio(*features, _matrix(table, names)[scored])
+        check_effective(weights, epsilon)
+        self.said.append(what_it_costs(weights, epsilon))
+        sides = (self._strange(self.known.scores(self.column)), weights, self._strange(scores), own)
+        p = weighted_p_values(*sides)
+        if self.many == "each":
+            return p, p < epsilon
+        if self.many != "bh":
+            raise SettingError("--shifted-to goes with --many each or bh (weighted conformal selection).")
+        self.said.append(
+            f"Of those flagged, at most {epsilon:g} belong on average (weighted conformal selection)."
+        )
+        return p, weighted_selection(*sides, epsilon)
+
+
+def _features(table: "Table", column: str, option: str = "--shifted-to") -> list[str]:
+    """The columns of numbers beside the scores."""
+    from idecode_core.errors import IdecodeError
+
+    score, names = table.place(column), []
+    for i, title in enumerate(table.titles):
+        try:
+            table.scores(title)
+        except IdecodeError:
+            continue
+        if i != score:
+            names.append(title)
+    if not names:
+        raise InputError(
+            f"{table.name}: {option} needs columns of numbers beside the scores, with titles. Got none."
+        )
+    return names
+
+
+def _matrix(table: "Table", names: list[str]) -> "FloatArray":
+    return np.stack([table.scores(name) for name in names], axis=1)
