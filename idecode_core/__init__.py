@@ -16,7 +16,7 @@ Conventions, everywhere in this package:
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Public names and where they live. Loaded on first use: conformal statistics need no torch.
 _HOMES = {
@@ -25,12 +25,12 @@ _HOMES = {
     "FalseDetectionLaw": "conformal",
     "Calibration": "conformal.calibration",
     "AGGREGATES": "conformal.calibration",
-    "auroc": "evaluation.metrics",
-    "roc": "evaluation.metrics",
-    "tnr_at_tpr": "evaluation.metrics",
-    "false_detection_rate": "evaluation.metrics",
-    "certify": "own.scores",
-    "Certified": "own.scores",
+    "auroc": "quality.metrics",
+    "roc": "quality.metrics",
+    "tnr_at_tpr": "quality.metrics",
+    "false_detection_rate": "quality.metrics",
+    "certify": "conformal.certify",
+    "Certified": "conformal.certify",
     "Detector": "detector",
     "Detection": "detector",
     "ImageScorer": "image.scorer",
@@ -38,6 +38,15 @@ _HOMES = {
     "load_detector": "folder.detector",
     "save_detector": "folder.detector",
     "list_detectors": "folder.listing",
+    "train_folder": "training.train_folder",
+    "plan_folder": "training.train_folder",
+    "train_recipe": "training.finish",
+    "calibrate_folder": "training.calibrate_folder",
+    "merge": "training.merge",
+    "evaluate": "quality.evaluate",
+    "score_files": "scale.run",
+    "judge_scored": "scale.judged",
+    "Session": "session",
     "IdecodeError": "errors",
 }
 

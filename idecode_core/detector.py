@@ -4,6 +4,7 @@ It also has scikit-learn's verbs, with scikit-learn's signs: larger is more norm
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,27 +12,32 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from idecode_core.conformal import check_epsilon
-from idecode_core.conformal.calibration import Aggregate, Calibration, chosen_n
+from idecode_core.conformal.calibration import Aggregate, Calibration
+from idecode_core.conformal.dirty import trimmed
 from idecode_core.conformal.judge import Judgement, judge
+from idecode_core.conformal.settings import Settings
 from idecode_core.errors import SettingError
 from idecode_core.files.find import found_files
-from idecode_core.guarantees.conditional import corrected_epsilon
+from idecode_core.files.names import printable
+from idecode_core.files.shown import Shown
 from idecode_core.modality import modality_named
-from idecode_core.scorer import Inspected, Progress, Samples, Scorer
+from idecode_core.scorer import Inspected, Progress, Samples, Scorer, Seen
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
     import torch
 
     from idecode_core.ncm import BaseNCM
-    from idecode_core.own.model import PredictFn
-    from idecode_core.own.scorer import Loss
+    from idecode_core.scorers.call_network import PredictFn
+    from idecode_core.scorers.user_network import Loss
     from idecode_core.transforms import TransformSet
 
+SHOWN = 8
+"""Points of a detection that a terminal shows."""
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Detection(Judgement):
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Detection(Shown, Judgement):
     """What Algorithm 1 found for a batch of points: their verdicts, and what they were drawn from."""
 
     score_vectors: NDArray[np.float64]  # (batch, n): V(x)
@@ -39,10 +45,36 @@ class Detection(Judgement):
     """The transforms drawn for each point; `Detector.describe` puts them in words."""
     names: tuple[str, ...] = ()
     """The files, where samples came as files, folders or globs."""
-    promised: float
-    """The epsilon that was asked for. `epsilon` is what p-values are compared with, and is smaller with a delta."""
-    delta: float | None = None
-    """With a delta: the rate is at most `promised` for a share 1 - delta of all calibration sets, else on average."""
+    settings: Settings
+    """What was asked for. With a delta, `epsilon`, which p-values are compared with, is smaller than the one in here."""
+    detector: "Detector | None" = None
+    """Who judged."""
+    samples: Any = None
+    """The samples themselves, where they came as arrays."""
+
+    @property
+    def promised(self) -> float:
+        """The epsilon that was asked for."""
+        return self.settings.epsilon
+
+    @property
+    def delta(self) -> float | None:
+        """With one: the rate is at most `promised` for a share 1 - delta of all calibration sets, else on average."""
+        return self.settings.delta
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{int(self.is_ood.sum()):,} of {len(self):,} flagged at epsilon = {self.promised:g} (k = {self.k:,})"
+        ]
+        order = np.lexsort((-self.scores, self.p_values))  # the strangest first
+        for i in order[:SHOWN]:
+            name = printable(self.names[i]) if self.names else f"point {i}"
+            lines.append(
+                f"  {self[i].answer:>11}  p = {self.p_values[i]:<8.3g} score = {self.scores[i]:<9.4g} {name}"
+            )
+        if len(self) > SHOWN:
+            lines.append(f"  ... and {len(self) - SHOWN:,} less strange; to_frame() has all")
+        return "\n".join(lines)
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row per point, as a pandas data frame."""
@@ -61,7 +93,7 @@ class Detection(Judgement):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Detector:
     """A scorer with the score vectors of the calibration set that were made with it."""
 
@@ -72,6 +104,10 @@ class Detector:
     """What is in-distribution, in a few words."""
     dataset: str = ""
     """The public dataset that is in-distribution, where it is one: it has a gallery, labels and numbers of the paper."""
+
+    def __repr__(self) -> str:
+        known = f", in-distribution: {self.summary}" if self.summary else ""
+        return f"Detector {self.name!r} ({self.scorer.kind}{known}, k = {self.calibration.k:,}, n up to {self.calibration.n_max})"
 
     @staticmethod
     def calibrate(
@@ -109,7 +145,7 @@ class Detector:
         summary: str = "",
         n_max: int = 20,
         seed: int = 0,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = True,
     ) -> "Detector":
         """A detector around your own network, calibrated on pictures that it has not been trained on.
 
@@ -118,11 +154,12 @@ class Detector:
         Pictures are cut to the middle square at `size` pixels and normalised by `mean` and `std` (ImageNet's, unless you
         say otherwise); one number each is for networks that take grey pictures. `features` names the layer whose output
         familiarity looks at. docs/your-own-model.md says which transforms and which base NCM suit which network.
+        A bar shows how far the calibration is, in a terminal and in a notebook; `progress=False` silences it.
         """
         from idecode_core.device import choose_device
-        from idecode_core.own.scorer import own_scorer
+        from idecode_core.scorers.user_network import calibration_bar, user_scorer
 
-        scorer = own_scorer(
+        scorer = user_scorer(
             network,
             predict_fn=predict_fn,
             transforms=transforms,
@@ -134,9 +171,12 @@ class Detector:
             classes=classes,
             device=choose_device(device),
         )
-        return Detector.calibrate(
-            name, scorer, calibration, n_max=n_max, seed=seed, summary=summary, progress=progress
-        )
+        calibration, _ = found_files(calibration, modality_named(scorer.modality).extensions)
+        shown = calibration_bar(calibration) if progress is True else nullcontext(progress or None)
+        with shown as report:
+            return Detector.calibrate(
+                name, scorer, calibration, n_max=n_max, seed=seed, summary=summary, progress=report
+            )
 
     def detect(
         self,
@@ -156,13 +196,14 @@ class Detector:
         With `delta`, the rate is at most epsilon for a share 1 - delta of all calibration sets, not only on average.
         Sounds as bare arrays need their `sample_rate` in Hz.
         """
-        n = chosen_n(n, self.calibration.n_max, self.name)
-        cut = self._cut(epsilon, delta)
+        settings = Settings(n, epsilon, delta, aggregate, seed)
+        n, cut = settings.draws(self.calibration.n_max, self.name), settings.cut(self.calibration.k)
         samples, names = found_files(samples, modality_named(self.scorer.modality).extensions)
         if sample_rate is not None:
             from idecode_core.audio.read import decode
 
             samples = decode(samples, sample_rate)
+        kept = samples if not names and isinstance(samples, list | tuple | np.ndarray | Tensor) else None
         drawn = self.scorer.score(samples, n=n, seed=seed, progress=progress)  # g_1, ..., g_n and V(x)
         judged = judge(self.calibration, drawn.score_vectors, epsilon=cut, aggregate=aggregate)  # F, Eq. 5
         return Detection(
@@ -170,8 +211,9 @@ class Detector:
             score_vectors=drawn.score_vectors,
             parameters=drawn.parameters,
             names=names,
-            promised=epsilon,
-            delta=delta,
+            settings=replace(settings, n=n),
+            detector=self,
+            samples=kept,
         )
 
     def fit(
@@ -187,6 +229,13 @@ class Detector:
             self.name, self.scorer, samples, n_max=n_max, seed=seed, progress=progress
         )
         return replace(self, calibration=fitted.calibration, dataset="")
+
+    def trimmed(self, m: int, do_not_belong: Sequence[int]) -> "Detector":
+        """This detector without those of its m strangest calibration points that a person says do not belong: a new one.
+
+        `conformal.dirty.strangest(detector.calibration.scores(n), m)` are their places, and that room says what is promised.
+        """
+        return replace(self, calibration=trimmed(self.calibration, m, do_not_belong))
 
     def score_samples(self, samples: Samples, **settings: Any) -> NDArray[np.float64]:
         """scikit-learn's verb: -F(V(x)), larger for what belongs: (batch,). Settings are those of `detect`."""
@@ -208,18 +257,30 @@ class Detector:
         samples, _ = found_files(samples, modality_named(self.scorer.modality).extensions)
         return self.scorer.score(samples, n=n, seed=seed, progress=progress).score_vectors
 
-    def inspect(self, sample: Any, *, n: int, seed: int = 0) -> Inspected:
-        """One sample's V(x), its transformed versions with what was applied, predicted and scored, and each draw's
-        terms: all from the one pass that scores it."""
-        return self.scorer.inspect(sample, n=n, seed=seed)
+    def inspect(
+        self,
+        sample: Any,
+        *,
+        n: int | None = None,
+        epsilon: float = 0.05,
+        delta: float | None = None,
+        seed: int = 0,
+        aggregate: str | Aggregate = "sum",
+    ) -> Inspected:
+        """One sample, or a file: its verdict, V(x), its transformed versions with what was applied, predicted and scored, and
+        each draw's terms, all from the one pass that scores it. In a notebook it shows itself, and has `explore()`.
+
+        A scorer may be asked for more draws than the calibration has; then there is no verdict.
+        """
+        settings = Settings(n, epsilon, delta, aggregate, seed)
+        n = n if n is not None else settings.draws(self.calibration.n_max, self.name)
+        found = self.scorer.inspect(sample, n=n, seed=seed)
+        if n > self.calibration.n_max:
+            return found
+        cut = settings.cut(self.calibration.k)
+        (verdict,) = judge(self.calibration, found.score_vector[None], epsilon=cut, aggregate=aggregate)
+        return replace(found, seen=Seen(self, replace(settings, n=n), verdict))
 
     def describe(self, detection: Detection, index: int) -> list[str]:
         """The transforms drawn for one point of a detection, in words."""
         return self.scorer.describe(detection.parameters[index])
-
-    def _cut(self, epsilon: float, delta: float | None) -> float:
-        """What p-values are compared with."""
-        if delta is not None:
-            return corrected_epsilon(self.calibration.k, epsilon, delta)
-        check_epsilon(epsilon, self.calibration.k)
-        return epsilon

@@ -25,6 +25,10 @@ class DataError(IdecodeError):
     """A dataset that is missing or not in the expected format."""
 
 
+class SessionError(IdecodeError):
+    """A session that is damaged, from a newer version, or changed by somebody else in the meantime."""
+
+
 class TrainingError(IdecodeError):
     """Training that cannot go on: the loss is not finite, or the run belongs to another recipe."""
 
