@@ -1,0 +1,1 @@
+"""The teaching pages: their small worlds, their figures, and the lesson that runs in the browser."""

@@ -1,0 +1,301 @@
+"""Break one assumption at a time: a small world of points, and what each switch does to the promise of Theorem 1."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+
+from idecode_core import conformal
+from idecode_core.conformal import FloatArray
+from idecode_core.conformal.calibration import aggregate_scores
+from idecode_core.errors import SettingError
+
+DIMENSIONS = 30
+OOD_SCALE = 3.0
+DIRECTION = np.full(DIMENSIONS, 2.0 / np.sqrt(DIMENSIONS))  # v, of length 2
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Parameters of g for each point and draw, both (points, n); (1, n) when all points share them."""
+
+    t: FloatArray
+    theta: FloatArray
+
+
+def sample_points(count: int, *, generator: np.random.Generator, scale: float = 1.0) -> FloatArray:
+    """x, shape (count, DIMENSIONS). scale = 1 is the training distribution."""
+    return scale * generator.normal(size=(count, DIMENSIONS))
+
+
+def sample_draws(count: int, n: int, *, generator: np.random.Generator) -> Draws:
+    """One g for each point and draw: t log-normal around 1, theta standard normal."""
+    return Draws(np.exp(0.7 * generator.normal(size=(count, n))), generator.normal(size=(count, n)))
+
+
+def train(x: FloatArray, *, generator: np.random.Generator) -> FloatArray:
+    """M: the least-squares weights w with w . g(x) near theta, from one draw per point. Shape (DIMENSIONS,)."""
+    draws = sample_draws(len(x), 1, generator=generator)
+    gx = draws.t * x + draws.theta * DIRECTION  # (points, DIMENSIONS)
+    # The tiny ridge keeps the equations solvable when there are fewer points than dimensions.
+    weights = np.linalg.solve(gx.T @ gx + 1e-6 * np.eye(DIMENSIONS), gx.T @ draws.theta[:, 0])
+    return np.asarray(weights, dtype=np.float64)
+
+
+def score_vectors(weights: FloatArray, x: FloatArray, draws: Draws) -> FloatArray:
+    """V: (theta_hat - theta)^2 for each point and draw, shape (points, n)."""
+    # w . g(x) = t (w . x) + theta (w . v): the model is linear, so g(x) itself is not needed.
+    theta_hat = draws.t * (x @ weights)[:, None] + draws.theta * (DIRECTION @ weights)
+    squared_error: FloatArray = (theta_hat - draws.theta) ** 2
+    return squared_error
+
+
+PValueRule = Callable[[FloatArray, FloatArray], FloatArray]
+"""Calibration score vectors (k, n) and test score vectors (batch, n) -> p-values (batch,)."""
+
+
+def sum_rule(calibration: FloatArray, test: FloatArray) -> FloatArray:
+    """The paper's: sum the n base scores, then Eq. 5."""
+    return conformal.p_values(aggregate_scores(calibration), aggregate_scores(test))
+
+
+def naive_fisher_rule(calibration: FloatArray, test: FloatArray) -> FloatArray:
+    """One p-value for each of the n draws, combined as if they were independent."""
+    from idecode_core.conformal.merging import (
+        fisher_assuming_independence,
+        member_p_values,
+    )  # scipy, on first need
+
+    return fisher_assuming_independence(member_p_values(calibration, test))
+
+
+def tied_rule(calibration: FloatArray, test: FloatArray) -> FloatArray:
+    """Discrete scores, the number of draws read badly wrong, ranked with >= as in Eq. 5."""
+    return conformal.p_values(_count_of_misreadings(calibration), _count_of_misreadings(test))
+
+
+def strict_tied_rule(calibration: FloatArray, test: FloatArray) -> FloatArray:
+    """The same discrete scores, ranked with > instead of >=."""
+    just_above = np.nextafter(_count_of_misreadings(test), np.inf)
+    return conformal.p_values(_count_of_misreadings(calibration), just_above)
+
+
+def _count_of_misreadings(vectors: FloatArray) -> FloatArray:
+    return np.asarray(np.count_nonzero(vectors > 0.5, axis=1), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How one repeat is run; the defaults are the intact detector."""
+
+    share_calibration_draw: bool = False
+    train_on_calibration: bool = False
+    test_contrast: float = 1.0  # what a different preprocessing does to the test points
+    test_shift: float = 0.0  # how far the iD test points have drifted, each coordinate
+    ood_in_calibration: float = 0.0  # share of calibration points that are OOD
+    rule: PValueRule = sum_rule
+
+
+@dataclass(frozen=True)
+class Switch:
+    """One assumption that can be violated."""
+
+    name: str
+    title: str
+    why: str
+    broken: Setup
+    intact: Setup = field(default_factory=Setup)
+    right: str = "Flat at the dashed line is right."
+    """What a histogram of in-distribution p-values looks like when nothing is broken."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What came of many repeats of one setup."""
+
+    p_values: FloatArray  # (repeats, tests) of iD test points; uniform when all is well
+    ood_p_values: FloatArray  # (repeats, tests) of OOD test points
+    epsilons: FloatArray  # (epsilons,)
+    false_detection_rates: FloatArray  # (repeats, epsilons): share of iD test points flagged
+    detection_rates: FloatArray  # (repeats, epsilons): share of OOD test points flagged
+
+    def mean_false_detection_rate(self, epsilon: float) -> float:
+        """The mean over repeats; Theorem 1 says at most epsilon."""
+        return float(np.mean(self.p_values < epsilon))
+
+    def mean_detection_rate(self, epsilon: float) -> float:
+        """The share of OOD points found, mean over repeats."""
+        return float(np.mean(self.ood_p_values < epsilon))
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """An intact and a broken run, and why they differ."""
+
+    switch: Switch
+    k: int
+    n: int
+    intact: Run
+    broken: Run
+
+    @property
+    def why(self) -> str:
+        """One paragraph on what went wrong."""
+        return self.switch.why
+
+
+Prediction = Literal["More", "About as many", "Fewer"]
+PREDICTIONS: tuple[Prediction, ...] = get_args(Prediction)
+SAME = 0.005
+"""Rates that differ by less count as alike."""
+
+
+def what_happened(comparison: Comparison, epsilon: float) -> Prediction:
+    """How many false alarms the broken run has, beside the intact one."""
+    intact, broken = (
+        run.mean_false_detection_rate(epsilon) for run in (comparison.intact, comparison.broken)
+    )
+    if abs(broken - intact) < SAME:
+        return "About as many"
+    return "More" if broken > intact else "Fewer"
+
+
+SWITCHES: dict[str, Switch] = {
+    switch.name: switch
+    for switch in (
+        Switch(
+            "shared_draw",
+            "One draw shared by all calibration points",
+            "The calibration points were all scored with the same n transforms. If these happened to be easy, every "
+            "calibration score is small, and an ordinary test point with ordinary transforms of its own looks strange. "
+            "Given the shared draw, a test point is not exchangeable with the calibration points, so Theorem 1 does "
+            "not apply: some repeats flag almost nothing, others a large share. Each point needs its own draws.",
+            Setup(share_calibration_draw=True),
+        ),
+        Switch(
+            "trained_on_calibration",
+            "Calibration data used in training",
+            "The model was trained on the calibration points and has partly memorised them, so its errors on them "
+            "are smaller than on anything new. A new iD point is compared with these flattering scores and looks "
+            "strange. The proper training set and the calibration set must be disjoint; that is why the training "
+            "data are split before anything else. (With a larger k the model memorises less, and the harm fades.)",
+            Setup(train_on_calibration=True),
+        ),
+        Switch(
+            "other_preprocessing",
+            "Other preprocessing for test data",
+            "The test points went through another preprocessing: here their contrast is 1.5 times that of the "
+            "calibration points, as another resize or normalisation would do. They are the same kind of point, but "
+            "they no longer arrive at the model with the same distribution, and the detector flags the difference "
+            "in preprocessing. Calibration and test points must pass through one and the same function.",
+            Setup(test_contrast=1.5),
+        ),
+        Switch(
+            "contaminated_calibration",
+            "OOD points in the calibration set",
+            "Fifteen of a hundred calibration points are OOD. The largest calibration scores are now theirs, so the threshold "
+            "rises above what iD points reach. The false detection rate falls below epsilon, which looks safe, but "
+            "the p-values are no longer uniform and the detector has gone blind: it finds far fewer OOD points. "
+            "A bound on false alarms says nothing about missed ones.",
+            Setup(ood_in_calibration=0.15),
+        ),
+        Switch(
+            "strict_ties",
+            "Ties with a strict comparison",
+            "The score is a count, the number of draws that the model read badly wrong, so many points tie. Eq. 5 "
+            "counts calibration scores that are >= the test score; with > a test point that ties with half of the "
+            "calibration set is treated as stranger than all of them, and p-values come out too small. Keep >=, "
+            "which is safe, or break ties at random (smoothed p-values), which is exact.",
+            Setup(rule=strict_tied_rule),
+            Setup(rule=tied_rule),
+            "The score is a count, so p-values take few values and bars stand apart. Right is that small p-values are not too many: "
+            "from the left up to any p, no more than a share p. That they are fewer is no fault.",
+        ),
+        Switch(
+            "naive_fisher",
+            "Naive Fisher: n p-values combined as if independent",
+            "Each of the n draws got its own valid p-value, and the n were combined by Fisher's rule, which assumes "
+            "that they are independent. They are not: all n come from one point, and if that point is a little "
+            "unusual it is so in every draw. The combination counts the same evidence n times. Summing the scores "
+            "first and ranking the sum makes no such assumption.",
+            Setup(rule=naive_fisher_rule),
+        ),
+        Switch(
+            "shifted_test",
+            "Shifted test data",
+            "The world moved on after calibration: every coordinate of the new iD points has drifted by 0.25. To the "
+            "detector this is what OOD means, so it flags more than epsilon of them, and rightly so. The guarantee "
+            "is about points from the calibration distribution only. A martingale over the stream of p-values "
+            "notices such a drift; calibrating again with recent data repairs it.",
+            Setup(test_shift=0.25),
+        ),
+    )
+}
+
+
+def break_it(
+    switch: str,
+    *,
+    generator: np.random.Generator,
+    k: int = 100,
+    n: int = 5,
+    tests: int = 100,
+    repeats: int = 200,
+    epsilons: FloatArray | None = None,
+) -> Comparison:
+    """The intact and the broken run of one switch (a key of SWITCHES), with independent random numbers.
+
+    >>> comparison = break_it("naive_fisher", generator=np.random.default_rng(0), repeats=20)
+    >>> comparison.broken.mean_false_detection_rate(0.05) > comparison.intact.mean_false_detection_rate(0.05)
+    True
+    """
+    if switch not in SWITCHES:
+        raise SettingError(f"switch must be one of {', '.join(SWITCHES)}, got {switch!r}.")
+    if min(k, n, tests, repeats) < 1:
+        raise SettingError(
+            f"k, n, tests and repeats must be at least 1, got {k}, {n}, {tests} and {repeats}."
+        )
+    grid = np.arange(1, 51) / 100 if epsilons is None else np.asarray(epsilons, dtype=np.float64)
+    chosen = SWITCHES[switch]
+    runs = [
+        _run(setup, k, n, tests, repeats, grid, generator=child)
+        for setup, child in zip((chosen.intact, chosen.broken), generator.spawn(2), strict=True)
+    ]
+    return Comparison(chosen, k, n, *runs)
+
+
+def _run(
+    setup: Setup,
+    k: int,
+    n: int,
+    tests: int,
+    repeats: int,
+    epsilons: FloatArray,
+    *,
+    generator: np.random.Generator,
+) -> Run:
+    results = [_repeat(setup, k, n, tests, generator=generator) for _ in range(repeats)]
+    p, ood_p = (np.stack(column) for column in zip(*results, strict=True))  # both (repeats, tests)
+    rates, ood_rates = (np.mean(v[:, :, None] < epsilons, axis=1) for v in (p, ood_p))  # (repeats, epsilons)
+    return Run(p, ood_p, epsilons, rates, ood_rates)
+
+
+def _repeat(
+    setup: Setup, k: int, n: int, tests: int, *, generator: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """p-values (tests,) of iD and of OOD test points, from one model and one calibration set."""
+    calibration_set = sample_points(k, generator=generator)
+    strangers = round(setup.ood_in_calibration * k)
+    calibration_set[:strangers] *= OOD_SCALE
+    proper_training_set = (
+        calibration_set if setup.train_on_calibration else sample_points(k, generator=generator)
+    )
+    model = train(proper_training_set, generator=generator)
+    calibration_draws = sample_draws(1 if setup.share_calibration_draw else k, n, generator=generator)
+    calibration = score_vectors(model, calibration_set, calibration_draws)  # (k, n)
+
+    new = (setup.test_shift + sample_points(tests, generator=generator)) * setup.test_contrast
+    ood = sample_points(tests, generator=generator, scale=OOD_SCALE) * setup.test_contrast
+    v, ood_v = (score_vectors(model, x, sample_draws(tests, n, generator=generator)) for x in (new, ood))
+    return setup.rule(calibration, v), setup.rule(calibration, ood_v)
