@@ -6,16 +6,13 @@ from ui.attack.picture import choose_picture
 from ui.frame import look
 from ui.frame.detectors import wait_for_input
 from ui.frame.messages import guard
-from ui.frame.settings import sidebar
-
-PANELS = ("attack_verdict", "attack_rate", "attack_charts", "attack_curve", "attack_worst")
-LIVE = dict.fromkeys(("epsilon", "n", "aggregate", "p"), PANELS)
+from ui.frame.settings import settings_bar
 
 with guard():
     st.html(look.STYLE)
-    settings = sidebar(LIVE)
-    st.title("Attack lab")
-    pick, show = st.columns([1, 2.4], gap="large")
+    settings = settings_bar("Attack lab")
+    with st.container(key="verdict_first"):
+        pick, show = st.columns([1, 2.4], gap="large")
     with pick:
         sample = choose_picture()
         from ui.attack.wish import choose, choose_label
@@ -29,13 +26,13 @@ with guard():
     from ui.attack.export import export
     from ui.attack.panels import STYLE, charts, sizes, verdict
     from ui.attack.rate import rate
-    from ui.attack.run import take_aim
+    from ui.attack.run import aim
     from ui.attack.start import start
     from ui.attack.worst import worst
 
     st.html(STYLE)
     with show:
-        lab = start(take_aim(sample, wish, label), wish, settings)
+        lab = start(aim(sample, wish, label), wish, settings)
         verdict(lab)
         rate(lab)
         sizes(lab)

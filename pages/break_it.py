@@ -1,18 +1,15 @@
 """Break it: violate one assumption at a time and watch the guarantee go, beside the intact run."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from idecode_core.plots import breaking as plots
-from idecode_core.report.breaking import break_it_export
-from idecode_core.simulate import SWITCHES, Comparison, Run, break_it
-from idecode_core.simulate.breaking import PREDICTIONS, what_happened
-from idecode_core.simulate.world import DIMENSIONS
+from lessons import figures as plots
+from lessons.breaking import DIMENSIONS, PREDICTIONS, SWITCHES, Comparison, Run, break_it, what_happened
 from ui.frame.catalogue import link
-from ui.frame.export import export_row
-from ui.frame.look import show
+from ui.frame.look import PRESENT, show
 from ui.frame.messages import guard
 from ui.learn.teaching import LINKED, ask_the_class, class_plan, lesson, percent, seed_control, verdict
 
@@ -62,16 +59,20 @@ def show_run(run: Run, name: str, right: str, epsilon: float, top: float, rate_t
     st.markdown(
         f"**{name}**  \n:{colour}[**{percent(rate)}** false alarms] · {percent(found)} of OOD points found"
     )
-    show(
-        plots.uniformity(run.p_values, epsilon=epsilon, top=top),
-        key=f"{name}-uniformity",
-        look_for=f"p-values of iD points. {right}",
-    )
-    show(
-        plots.rate_curve(run.epsilons, run.false_detection_rates, epsilon=epsilon, top=rate_top),
-        key=f"{name}-rates",
-        look_for="Mean (line) and 90 % (band) of the repeats. The mean should not be above the bound (dashed).",
-    )
+    # For a projector side by side, so that all four are in view.
+    one, two = st.columns(2) if st.session_state.get(PRESENT) else (nullcontext(), nullcontext())
+    with one:
+        show(
+            plots.uniformity(run.p_values, epsilon=epsilon, top=top),
+            key=f"{name}-uniformity",
+            look_for=f"p-values of iD points. {right}",
+        )
+    with two:
+        show(
+            plots.rate_curve(run.epsilons, run.false_detection_rates, epsilon=epsilon, top=rate_top),
+            key=f"{name}-rates",
+            look_for="Mean (line) and 90 % (band) of the repeats. The mean should not be above the bound (dashed).",
+        )
 
 
 def headline(comparison: Comparison, epsilon: float) -> None:
@@ -166,6 +167,5 @@ with guard(), lesson("Break it"):
                 )
             show_result(comparison, epsilon)
             ask_the_class(*QUESTIONS[switch])
-            export_row("break-it", lambda: break_it_export(comparison, arguments, seed=seed, epsilon=epsilon))
         class_plan()
         link("attack_lab", "Not chance but intent: inputs that somebody chose, in the Attack lab", "target")

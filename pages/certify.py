@@ -2,9 +2,8 @@
 
 import streamlit as st
 
-from ui.certify.bring import bring, example
-from ui.certify.panels import controls, result
-from ui.frame.choices import one_of
+from ui.certify.panels import bring, controls, example, result
+from ui.frame.links import one_of
 from ui.frame.messages import guard
 from ui.frame.settings import enter_by_app
 
@@ -12,15 +11,17 @@ OWN, EXAMPLE = "Your scores", "An example"
 
 with guard():
     enter_by_app()
-    st.title("Certify")
+    with st.container(key="page_head", gap=None):
+        st.title("Certify")
     st.markdown(
         "Scores of **normal** points from any detector, PyOD, pytorch-ood or your own, are all that is needed: the threshold keeps "
         "false alarms below the rate that you choose. New scores get p-values."
     )
-    left, right = st.columns([1, 2.2], gap="large")
+    with st.container(key="verdict_first"):
+        left, right = st.columns([1, 2.2], gap="large")
     with left:
         settings = controls()
-        is_example = one_of("Scores", (OWN, EXAMPLE), "c_source") == EXAMPLE
+        is_example = one_of("Scores", (OWN, EXAMPLE), "c_source", default=EXAMPLE) == EXAMPLE
         scores = example() if is_example else bring()
         if is_example:
             st.caption(

@@ -3,28 +3,27 @@
 import streamlit as st
 
 from ui.frame.cache import get_configs
-from ui.frame.choices import one_of
-from ui.frame.links import carry_over, keep
+from ui.frame.links import link_value, one_of
 from ui.frame.messages import guard
-from ui.frame.settings import sidebar
+from ui.frame.settings import settings_bar
 
-LIVE = dict.fromkeys(("n", "epsilon", "aggregate"), ("evaluation",))
 SOURCES = ("Stored test sets", "My scores", "My files")
 
 with guard():
-    settings = sidebar(LIVE)
-    carry_over(("ev_source",))
-    with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
-        st.title("Evaluate", width="content")
-        choice = one_of("What to evaluate", SOURCES, "ev_source")
-    keep(("ev_source",))
+    from ui.evaluate.source import own_draws
+
+    is_own = st.session_state.get("ev_source", link_value("ev_source")) == "My scores"
+    draws = own_draws() if is_own else None
+    settings = settings_bar("Evaluate", draws=draws)
+    choice = one_of("What to evaluate", SOURCES, "ev_source")
     config = get_configs()[settings.detector]
-    from ui.evaluate.own import own_files, own_scores
     from ui.evaluate.panels import evaluation
-    from ui.evaluate.source import stored_source
+    from ui.evaluate.source import own_files, stored_source, user_scores
 
     if choice == "My scores":
-        source = own_scores()
+        source = user_scores()
+        if draws != own_draws():  # files that have just come; the bar above was drawn for those before
+            st.rerun()
     elif choice == "My files":
         source = own_files(config)
     else:

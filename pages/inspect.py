@@ -8,27 +8,23 @@ from ui.frame.detectors import wait_for_input
 from ui.frame.links import asked
 from ui.frame.messages import guard
 from ui.frame.modality import modality_of
-from ui.frame.settings import sidebar
-from ui.inspect.choose import NAMES, choose_samples, say_unmet
-
-PANELS = ("files", "verdict", "aggregate", "versus", "growth", "drawn")
-LIVE = {
-    "epsilon": PANELS,
-    "p": PANELS,
-    "aggregate": (*PANELS, "strange"),
-    "n": (*PANELS, "draws", "strange", "closer"),
-}
+from ui.frame.pins import pin_judgement
+from ui.frame.session import tag_row
+from ui.frame.settings import settings_bar
+from ui.inspect.choose import NAMES, choose_samples, explain_unmet_link, offer_to_switch
 
 with guard():
     st.html(look.STYLE)
-    settings = sidebar(LIVE)
+    settings = settings_bar("Inspect")
     wanted = asked("inspect", NAMES)
-    st.title("Inspect")
     notices = st.container()
     config = get_configs()[settings.detector]
-    pick, show = st.columns([1, 2.4], gap="large")
+    with st.container(key="verdict_first"):
+        pick, show = st.columns([1, 3], gap="medium")
     with pick:
         samples = choose_samples(config)
+    with show:
+        offer_to_switch(config)
     if not samples:
         modality = modality_of(config)
         show.info(
@@ -38,31 +34,23 @@ with guard():
         wait_for_input()
     with show:
         from ui.inspect.batch import score_batch
-        from ui.inspect.inputs import look_at
+        from ui.inspect.choose import look_at
 
         detector = get_detector(config)
         with st.spinner("Scoring ...", show_time=False):
             if len(samples) == 1:
                 look_at(detector, samples[0], settings.seed)  # scores and variants from one pass
             samples, vectors = score_batch(detector, samples, settings.seed)
-    from ui.inspect.draws import STYLE, draws
+    from ui.inspect.draws import STYLE
     from ui.inspect.export import export
-    from ui.inspect.panels import chance, results
-    from ui.inspect.strange import strange
+    from ui.inspect.panels import depth, results
 
     st.html(STYLE)
     with show:
         screen = results(config, detector, samples, vectors)
-    if config.n_max > 1:
-        st.markdown("### Why: each transform on its own")
-        st.caption(
-            "The input is transformed at random, and the model is asked what it sees. It learned to answer well for inputs "
-            "that belong, so a high score is strange. Choose a point or a picture to enlarge that draw."
-        )
-    draws(detector, samples, vectors)
-    strange(detector, samples)
-    if config.n_max > 1:
-        chance(detector, samples, vectors)
+        tag_row(config, samples, vectors, screen)
+    depth(config, detector, samples, vectors)
+    pin_judgement(f"{len(samples)} on Inspect", settings, screen.found)
     export(config, detector, samples, vectors, screen)
     with notices:
-        say_unmet(wanted, samples[screen.row])
+        explain_unmet_link(wanted, samples[screen.row])

@@ -1,13 +1,15 @@
-"""Many and streams: a batch of many points, and a stream that changes."""
+"""Many and streams: a batch of many points, and a stream that changes; both move in the browser."""
 
-from ui.frame.choices import one_of
+from ui.frame.links import one_of
 from ui.frame.messages import guard
-from ui.learn.batch_lesson import batch_lesson
-from ui.learn.stream_lesson import stream_lesson
+from ui.learn.moving_lesson import BATCH, STREAM, show_step
 from ui.learn.teaching import LINKED, class_plan, lesson
 
-VIEWS = {"A batch of many": batch_lesson, "A stream that changes": stream_lesson}
+VIEWS = ("A batch of many", "A stream that changes")
 
 with guard(), lesson("Many and streams"):
-    VIEWS[one_of("View", VIEWS, "view", **LINKED)]()
+    if one_of("View", VIEWS, "view", **LINKED) == VIEWS[0]:
+        show_step(8, numbers=BATCH, link="batch_")
+    else:
+        show_step(9, numbers=STREAM, link="stream_")
     class_plan()

@@ -7,8 +7,8 @@ from idecode_core.plots.attack import p_along_strength
 from ui.attack.panels import Lab, verdict_on
 from ui.attack.run import Job, Scored, attack_store, is_ready, is_wanted, run_with_progress, score, want
 from ui.frame.look import chart
-from ui.frame.panels import panel
-from ui.frame.settings import Settings, current
+from ui.frame.panels import JUDGED, panel
+from ui.frame.settings import Chosen, current
 
 LOOK_FOR = (
     "Full dots: the victim is fooled; rings: it is not. Orange is flagged, blue is not. An attack that needs little strength "
@@ -16,11 +16,11 @@ LOOK_FOR = (
 )
 
 
-@panel("attack_curve")
+@panel("attack_curve", on=JUDGED)
 def curve(lab: Lab) -> None:
     settings = current()
     lab.screen.curve = ()
-    st.markdown("### Along the strength")
+    st.markdown("## Along the strength")
     jobs = [lab.job(strength) for strength in lab.wish.strengths]
     missing = [job for job in jobs if not is_ready(job)]
     if missing and not all(is_wanted(job) for job in missing):
@@ -46,7 +46,7 @@ def offer(lab: Lab, jobs: list[Job], missing: int) -> None:
     )
 
 
-def curve_figure(lab: Lab, scored: tuple[Scored, ...], settings: Settings) -> object:
+def curve_figure(lab: Lab, scored: tuple[Scored, ...], settings: Chosen) -> object:
     kind = lab.wish.kind
     return p_along_strength(
         [one.attacked.strength for one in scored],

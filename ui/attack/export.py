@@ -2,7 +2,6 @@
 
 from idecode_core.folder.detector import scorer_hash
 from idecode_core.plots.attack import as_pixels
-from idecode_core.report import calibration_hash
 from idecode_core.report.attack import AttackShown, Attempt, attack_notebook, attack_report
 from idecode_core.report.content import Figure, Report
 from ui.attack.curve import LOOK_FOR, curve_figure
@@ -10,7 +9,7 @@ from ui.attack.panels import LOOK_FOR_DRAWS, LOOK_FOR_SHARES, Lab, draws_figure,
 from ui.attack.run import Scored
 from ui.frame.export import download_row
 from ui.frame.samples import png
-from ui.frame.settings import Settings
+from ui.frame.settings import Chosen
 
 
 def export(lab: Lab) -> None:
@@ -32,7 +31,7 @@ def shown(lab: Lab) -> AttackShown:
         picture=lab.target.sample.name,
         detector=lab.config.folder.name,
         scorer_sha256=scorer_hash(lab.detector.scorer),
-        calibration_sha256=calibration_hash(lab.detector.calibration),
+        calibration_sha256=lab.detector.calibration.sha256,
         victim=lab.wish.config.folder.name,
         victim_sha256=lab.target.victim_sha256,
         title=lab.wish.kind.title,
@@ -47,7 +46,7 @@ def shown(lab: Lab) -> AttackShown:
     )
 
 
-def attempt(lab: Lab, scored: Scored, settings: Settings) -> Attempt:
+def attempt(lab: Lab, scored: Scored, settings: Chosen) -> Attempt:
     return Attempt(
         scored.attacked,
         lab.vector(scored, settings),

@@ -1,4 +1,4 @@
-"""The detector that judges the pictures of the Attack lab: the sidebar's, or one that knows such photographs."""
+"""The detector that judges the pictures of the Attack lab: the bar's, or one that knows such photographs."""
 
 from collections.abc import Mapping
 
@@ -8,11 +8,11 @@ from idecode_core.folder.settings import FolderSettings
 from ui.frame.cache import get_configs
 from ui.frame.detectors import in_order
 from ui.frame.messages import escape
-from ui.frame.settings import Settings
+from ui.frame.settings import Chosen
 
 
-def choose_judge(settings: Settings, victim: FolderSettings) -> FolderSettings | None:
-    """The settings of the detector that judges; a notice where it is not the sidebar's. None when no detector can."""
+def choose_judge(settings: Chosen, victim: FolderSettings) -> FolderSettings | None:
+    """The settings of the detector that judges; a line where it is not the bar's. None when no detector can."""
     configs = get_configs()
     asked = configs[settings.detector]
     if suits(asked, victim):
@@ -30,11 +30,12 @@ def choose_judge(settings: Settings, victim: FolderSettings) -> FolderSettings |
         )
         return None
     with st.container(horizontal=True, vertical_alignment="center", key="attack_judge"):
-        st.info(f"{why} Judged by **{escape(stand_in.name)}** instead.", icon=":material/swap_horiz:")
+        st.caption(f"{why} Judged by **{escape(stand_in.name)}** instead.", width="stretch")
         st.button(
             f"Choose {stand_in.folder.name}",
             key="use_judge",
-            help="In the sidebar, for all pages.",
+            type="tertiary",
+            help="In the bar, for all pages.",
             on_click=_use,
             args=(stand_in.folder.name,),
         )

@@ -11,14 +11,15 @@ from idecode_core.conformal.judge import Verdict
 from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.plots.attack import as_pixels, class_shares, draws_before_and_after, magnified
-from idecode_core.report.attack_words import Answer, Outcome, explanation, headline, outcome_of, shares
+from idecode_core.report.attack import Answer, Outcome, explanation, headline, outcome_of, shares
+from ui.attack.flick import flick
 from ui.attack.run import Job, Scored, Target
 from ui.attack.wish import Wish
 from ui.frame.look import show
 from ui.frame.messages import escape
-from ui.frame.panels import panel
+from ui.frame.panels import JUDGED, panel
 from ui.frame.samples import png
-from ui.frame.settings import Settings, current
+from ui.frame.settings import Chosen, current
 from ui.frame.verdicts import verdicts
 
 STYLE = """
@@ -37,7 +38,7 @@ LOOK_FOR_DRAWS = "Each dot is one random transform. Where diamonds lie above the
 class OnScreen:
     """What the panels show now, for downloads, which are made when they are asked for."""
 
-    settings: Settings
+    settings: Chosen
     curve: tuple[Scored, ...] = ()
     worst: Scored | None = None
 
@@ -62,16 +63,16 @@ class Lab:
     def job(self, strength: float) -> Job:
         return Job(self.target, self.wish.kind, strength, self.detector, current().seed)
 
-    def vector(self, scored: Scored, settings: Settings) -> NDArray[np.float64]:
+    def vector(self, scored: Scored, settings: Chosen) -> NDArray[np.float64]:
         """V of a picture, (n,)."""
         return scored.inspected.score_vector[: min(settings.n, self.detector.calibration.n_max)]
 
 
-def verdict_on(detector: Detector, scored: Scored, settings: Settings) -> Verdict:
+def verdict_on(detector: Detector, scored: Scored, settings: Chosen) -> Verdict:
     return verdicts(detector, [scored.content_hash], scored.inspected.score_vector[None], settings)[0]
 
 
-@panel("attack_verdict")
+@panel("attack_verdict", on=JUDGED)
 def verdict(lab: Lab) -> None:
     """The outcome as a sentence, then the pictures with both p-values."""
     settings = current()
@@ -92,7 +93,7 @@ def show_words(lab: Lab, outcome: Outcome) -> None:
         colour, icon = ("orange", "flag") if outcome.attacked.is_ood else ("violet", "visibility_off")
     said, reason = headline(outcome)
     means, does_not = explanation(outcome)
-    st.markdown(f"### :{colour}[:material/{icon}: {escape(said)}]: {escape(reason)}")
+    st.markdown(f"## :{colour}[:material/{icon}: {escape(said)}]: {escape(reason)}")
     st.markdown(f"**It means:** {escape(means)}  \n**It does not mean:** {escape(does_not)}")
 
 
@@ -112,7 +113,10 @@ def pictures(lab: Lab, outcome: Outcome) -> None:
     with st.container(horizontal=True, key="attacked"):
         for name, pixels, caption in shown:
             with st.container(width=SIDE, gap="xxsmall"):
-                st.image(png(pixels), width=SIDE, alt=f"{lab.target.sample.name}, {name}")
+                if name == "attacked":
+                    flick(png(pixels), png(as_pixels(clean)), SIDE, lab.target.sample.name)
+                else:
+                    st.image(png(pixels), width=SIDE, alt=f"{lab.target.sample.name}, {name}")
                 st.markdown(caption)
 
 
@@ -122,15 +126,15 @@ def said_of(answer: Answer, found: Verdict) -> str:
     return f"{escape(str(answer))}  \n**p = {found.p_value:.3g}**, :{colour}[{found.answer}]"
 
 
-@panel("attack_charts")
+@panel("attack_charts", on=JUDGED)
 def charts(lab: Lab) -> None:
     """The victim's classes, and the detector's draws, before and after."""
     left, right = st.columns(2, gap="large")
     with left:
-        st.markdown("#### What the victim says")
+        st.markdown("### What the victim says")
         show(shares_figure(lab), key="shares_chart", look_for=LOOK_FOR_SHARES)
     with right:
-        st.markdown("#### What the detector sees")
+        st.markdown("### What the detector sees")
         show(draws_figure(lab, current()), key="attack_draws_chart", look_for=LOOK_FOR_DRAWS)
 
 
@@ -139,7 +143,7 @@ def shares_figure(lab: Lab) -> object:
     return class_shares(attacked.classes, shares(attacked.before[0]), shares(attacked.after[0]))
 
 
-def draws_figure(lab: Lab, settings: Settings) -> object:
+def draws_figure(lab: Lab, settings: Chosen) -> object:
     return draws_before_and_after(
         lab.vector(lab.clean, settings),
         lab.vector(lab.chosen, settings),
@@ -164,7 +168,7 @@ def sizes(lab: Lab) -> None:
     if (width, height) != (size, size):
         st.caption(
             f"The victim sees {size} x {size} pixels: the middle square of the {width} x {height} that came, resized. That is "
-            "what is attacked and judged."
+            "what is attacked and judged here, clean too, so its p-value is not quite that of Inspect, which judges the picture as it came."
         )
     scorer = lab.detector.scorer
     looks_at = {

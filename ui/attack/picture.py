@@ -5,10 +5,17 @@ import re
 import streamlit as st
 
 from idecode_core.errors import InputError
-from idecode_core.files.limits import IMAGE_BYTES
+from idecode_core.files.names import IMAGE_BYTES
 from idecode_core.image.sets import load_images
-from ui.frame.choices import choose_sample, one_of
-from ui.frame.links import asked, carry_over, keep, link_value, put_in_link, say_not_carried, say_unmet
+from ui.frame.links import (
+    asked,
+    choose_sample,
+    explain_unmet_link,
+    link_value,
+    one_of,
+    put_in_link,
+    say_not_carried,
+)
 from ui.frame.messages import refused
 from ui.frame.pictures import PICTURES, bundled, find_bundled
 from ui.frame.samples import Sample, data_uri, decoded_sample
@@ -24,15 +31,15 @@ CHOSEN = "attack_picture"
 
 def choose_picture() -> Sample | None:
     """What the visitor wants to attack."""
-    carry_over(["attack_from"])
     source = one_of("Picture from", SOURCES, "attack_from", width="stretch")
-    keep(["attack_from"])
     wanted = asked("attack_picture", ("picture",))
     sample = from_gallery() if source == SOURCES[0] else from_file()
     if sample is not None:
         put_in_link("picture", sample.address)
         why = {"picture": "which is not among those that come with the project"}
-        say_unmet("attack_picture", wanted, {"picture": sample.address}, why, {"picture": "the picture"})
+        explain_unmet_link(
+            "attack_picture", wanted, {"picture": sample.address}, why, {"picture": "the picture"}
+        )
     return sample
 
 

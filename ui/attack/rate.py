@@ -1,23 +1,21 @@
 """Beside the outcome for one picture: how often the detector flags pictures that this attack has fooled the victim with."""
 
-from pathlib import Path
-
 import streamlit as st
 
-from idecode_core.attacks.sets import set_name
+from idecode_core.attacks.kinds import set_name
 from idecode_core.errors import IdecodeError
-from idecode_core.evaluation.methods import flagged_share
-from idecode_core.experiments.attack_scores import CLEAN, AttackScores, read_attack_scores, scores_path
-from idecode_core.folder.scores import DRAWS_PER_RUN
 from idecode_core.folder.settings import FolderSettings, checkpoint_root
+from idecode_core.folder.shelf import DRAWS_PER_RUN, Scores, open_scores, score_paths
+from idecode_core.folder.stored import ADVERSARIAL, CLEAN
+from idecode_core.quality.methods import flagged_share
 from ui.attack.panels import Lab
 from ui.frame.cache import Stamps, stamps
 from ui.frame.messages import escape
-from ui.frame.panels import panel
+from ui.frame.panels import JUDGED, panel
 from ui.frame.settings import current
 
 
-@panel("attack_rate")
+@panel("attack_rate", on=JUDGED)
 def rate(lab: Lab) -> None:
     """One sentence from stored scores, under the settings of this moment; nothing where none are stored."""
     settings, kind = current(), lab.wish.kind
@@ -28,7 +26,7 @@ def rate(lab: Lab) -> None:
     if scores is None or name not in scores.sets or n > DRAWS_PER_RUN:
         return
     attacked, clean = (
-        flagged_share(calibration, scores.sets[one], n, settings.epsilon, settings.aggregate)
+        flagged_share(calibration, scores.sets[one].score_vectors, n, settings.epsilon, settings.aggregate)
         for one in (name, CLEAN)
     )
     st.markdown(
@@ -38,17 +36,17 @@ def rate(lab: Lab) -> None:
     )
 
 
-def stored(victim: FolderSettings, judge: FolderSettings) -> AttackScores | None:
+def stored(victim: FolderSettings, judge: FolderSettings) -> Scores | None:
     """The scores of attacked test pictures, where there are any that were made with this detector."""
-    path = scores_path(checkpoint_root(), victim.folder.name, judge.folder.name)
-    if not path.exists():
+    folder, scorer = checkpoint_root() / ADVERSARIAL / victim.folder.name, judge.folder.name
+    if not score_paths(folder, scorer):
         return None
     try:
-        return _stored(str(path), judge.scorer_sha256, stamps(path.parent, path.name))
+        return _stored(str(folder), scorer, judge.scorer_sha256, stamps(folder, f"scores/{scorer}/*.npz"))
     except IdecodeError:
         return None
 
 
 @st.cache_resource(show_spinner=False, max_entries=12)
-def _stored(path: str, scorer_sha256: str, stamps: Stamps) -> AttackScores:
-    return read_attack_scores(Path(path), scorer_sha256)
+def _stored(folder: str, scorer: str, scorer_sha256: str, stamps: Stamps) -> Scores:
+    return open_scores(folder, scorer, scorer_sha256)

@@ -17,10 +17,10 @@ from idecode_core.detector import Detector
 from idecode_core.draws import content_hash
 from idecode_core.errors import DataError, IdecodeError
 from idecode_core.image.features import Preprocessing
-from idecode_core.image.unrounded import Unrounded
+from idecode_core.image.read import Unrounded
 from idecode_core.scorer import Inspected
 from ui.attack.wish import Wish
-from ui.frame.cache import own_store, remembered
+from ui.frame.cache import remembered, session_store
 from ui.frame.samples import Sample
 
 MOST = 128  # attacked pictures per session, some 30 kilobytes each
@@ -46,13 +46,13 @@ class Target:
         return self.victim.classes[self.label]
 
 
-def take_aim(sample: Sample, wish: Wish, label: int | None) -> Target:
+def aim(sample: Sample, wish: Wish, label: int | None) -> Target:
     """The picture at the victim's size; without a known class, what the victim sees in it counts as right."""
     decoded = sample.decode()
     pixels = Preprocessing(wish.victim.size)(decoded)  # (size, size, 3)
     x = torch.from_numpy(pixels.copy()).permute(2, 0, 1)[None].float() / 255
     if label is None:
-        label = int(wish.victim.says(x)[0].argmax())
+        label = int(wish.victim.all_logits(x)[0].argmax())
     height, width = decoded.shape[:2]
     return Target(
         sample, wish.victim, wish.config.scorer_sha256, x, label, content_hash(pixels), (width, height)
@@ -82,7 +82,7 @@ class Job:
         x, y = target.x, [target.label]
         if self.strength == 0:
             x, labels = target.victim.checked(x, y)
-            says = target.victim.says(x)
+            says = target.victim.all_logits(x)
             victim = target.victim
             return Attacked(self.kind.name, 0.0, victim.name, victim.classes, x, x, labels, says, says)
         if self.kind.on_detector:
@@ -93,7 +93,7 @@ class Job:
 
 
 def attack_store() -> dict[tuple[object, ...], Attacked]:
-    return own_store("attack_store", MOST)
+    return session_store("attack_store", MOST)
 
 
 def found(job: Job) -> Attacked | None:
@@ -173,7 +173,7 @@ def run_with_progress(jobs: Sequence[Job], key: str) -> None:
 def is_ready(job: Job) -> bool:
     """Whether the job is attacked and scored; runs nothing."""
     attacked = attack_store().get(job.key)
-    return attacked is not None and (job.detector, job.seed, seen(attacked)[1]) in own_store(SCORES, MOST)
+    return attacked is not None and (job.detector, job.seed, seen(attacked)[1]) in session_store(SCORES, MOST)
 
 
 def progress_words(job: Job, share: float, seconds: float) -> str:

@@ -2,17 +2,17 @@
 
 import streamlit as st
 
-from idecode_core.report.attack_words import answer, shares
+from idecode_core.report.attack import answer, shares
 from ui.attack.judge import choose_judge
 from ui.attack.panels import SIDE, Lab, OnScreen, verdict_on
 from ui.attack.run import Job, Target, attack_store, found, is_wanted, refusal, run_with_progress, score, want
 from ui.attack.wish import Wish
 from ui.frame.cache import get_detector
 from ui.frame.messages import escape
-from ui.frame.settings import Settings
+from ui.frame.settings import Chosen
 
 
-def start(target: Target, wish: Wish, settings: Settings) -> Lab:
+def start(target: Target, wish: Wish, settings: Chosen) -> Lab:
     """The attacked picture, judged. The page ends here where there is no detector, or the visitor has to ask first."""
     config = choose_judge(settings, wish.config)
     if config is None:
@@ -41,7 +41,7 @@ def ask_first(lab: Lab, job: Job) -> None:
     said = answer(lab.target.victim.classes, shares(lab.clean.attacked.before[0]))
     verdict = verdict_on(lab.detector, lab.clean, lab.screen.settings)
     st.markdown(
-        f"### The victim says {escape(said.label)}, rightly. Can {escape(job.kind.title)} change its mind?"
+        f"## The victim says {escape(said.label)}, rightly. Can {escape(job.kind.title)} change its mind?"
     )
     with st.container(horizontal=True, vertical_alignment="center", key="attacked"):
         with st.container(width=SIDE):

@@ -10,8 +10,7 @@ from idecode_core.folder.settings import FolderSettings
 from ui.attack.picture import DATASET, known_label
 from ui.frame import links
 from ui.frame.cache import by_files, get_configs, get_detector
-from ui.frame.choices import one_of
-from ui.frame.links import asked, carry_over, keep
+from ui.frame.links import LINKED, asked, one_of
 from ui.frame.messages import escape
 from ui.frame.samples import Sample
 from ui.frame.session_detectors import session_detectors
@@ -70,23 +69,21 @@ def choose() -> Wish | None:
     wanted = asked("attack", ("victim", "attack", *(strength_key(name) for name in ATTACKS)))
     if wanted.get("attack") in ATTACKS:  # Streamlit writes the title into the link, people write the name
         st.session_state["attack"] = wanted["attack"]
-    carry_over(["victim", "attack"], {"victim": next(iter(configs)), "attack": next(iter(ATTACKS))})
     if st.session_state.get("victim", next(iter(configs))) not in configs:
         del st.session_state["victim"]  # its folder is gone
     st.selectbox(
         "Victim",
         list(configs),
         key="victim",
-        bind="query-params",
+        **LINKED,
         help="The classifier that is to be fooled. The attack knows all of it.",
     )
     titles = {name: kind.title for name, kind in ATTACKS.items()}
     one_of("Attack", ATTACKS, "attack", label_visibility="visible", format_func=titles.__getitem__, wrap=True)
-    keep(["victim", "attack"])
     config, kind = configs[st.session_state["victim"]], ATTACKS[st.session_state["attack"]]
     victim = get_victim(config)
     strength, strengths = choose_strength(kind, victim, wanted)
-    say_unmet(wanted, configs, ATTACKS, kind, strength)
+    explain_unmet_link(wanted, configs, ATTACKS, kind, strength)
     return Wish(victim, config, kind, strength, strengths)
 
 
@@ -95,15 +92,13 @@ def choose_label(sample: Sample, wish: Wish) -> int | None:
     label = known_label(sample)
     if label is not None and wish.config.dataset == DATASET:
         return label
-    carry_over(["shows"])
     shown = st.selectbox(
         "It shows",
         [AS_THE_VICTIM_SAYS, *wish.victim.classes],
         key="shows",
-        bind="query-params",
+        **LINKED,
         help="What counts as right. An attack can only succeed where the victim is right before it.",
     )
-    keep(["shows"])
     return None if shown == AS_THE_VICTIM_SAYS else wish.victim.classes.index(shown)
 
 
@@ -114,7 +109,6 @@ def choose_strength(
     key, default = strength_key(kind.name), kind.default_for(victim.dense)
     steps = [0.0, *(rounded(factor * default) for factor in FACTORS)]
     steps = [step for step in steps if step <= kind.highest]
-    carry_over([key], {key: default})
     if (linked := usable_strength(wanted.get(key), kind)) is not None:
         st.session_state[key] = linked
     given = st.session_state.get(key, default)
@@ -125,10 +119,9 @@ def choose_strength(
         default,
         format_func=lambda value: f"{value:g}",
         key=key,
-        bind="query-params",
+        **LINKED,
         help=f"{kind.unit.strip('()').capitalize()}. Each step doubles the one before.",
     )
-    keep([key])
     st.caption(f"{escape(kind.how)} {escape(kind.source)} {default:g}.")
     return float(strength), options
 
@@ -152,7 +145,7 @@ def usable_strength(text: str | None, kind: AttackKind) -> float | None:
     return rounded(strength) if 0 <= strength <= kind.highest else None
 
 
-def say_unmet(
+def explain_unmet_link(
     wanted: Mapping[str, str],
     configs: Mapping[str, FolderSettings],
     attacks: Mapping[str, AttackKind],
@@ -170,4 +163,4 @@ def say_unmet(
     here = {
         name: text for name, text in wanted.items() if name in why and (name, text) != ("attack", kind.title)
     }
-    links.say_unmet("attack", here, shown, why)
+    links.explain_unmet_link("attack", here, shown, why)

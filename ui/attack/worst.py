@@ -4,24 +4,29 @@ import streamlit as st
 
 from idecode_core.attacks import ATTACKS
 from idecode_core.plots.attack import as_pixels
-from idecode_core.report.attack_words import CHOSEN, answer, percent, shares
+from idecode_core.report.attack import CHOSEN, answer, percent, shares
 from ui.attack.panels import Lab, verdict_on
 from ui.attack.run import Job, Scored, attack_store, found, is_wanted, refusal, run_with_progress, score, want
 from ui.frame.messages import escape
-from ui.frame.panels import panel
+from ui.frame.panels import JUDGED, panel
 from ui.frame.pictures import WIDTH
 from ui.frame.samples import png
-from ui.frame.settings import Settings, current
+from ui.frame.settings import Chosen, current
 
 
-@panel("attack_worst")
+@panel("attack_worst", on=JUDGED)
 def worst(lab: Lab) -> None:
     settings = current()
     lab.screen.worst = None
-    st.markdown("### Somebody who knows the detector")
+    st.markdown("## Somebody who knows the detector")
     st.markdown(
         f"{CHOSEN[0].upper()}{CHOSEN[1:]}. Who knows the detector can look for a change that fools the victim and keeps the "
         "detector's score low."
+    )
+    st.caption(
+        "Who knows the seed need not compute anything: a pixel changed by 1 gives other draws, and whoever may try again and again "
+        "keeps the lucky ones. At most 200 tries un-flagged 8 of 20 digits. `idecode serve` draws with a seed of its own that "
+        "nobody is told; the guarantee is the same."
     )
     if lab.wish.kind.on_detector:
         st.caption("That is the attack above.")
@@ -48,13 +53,13 @@ def worst(lab: Lab) -> None:
     show_worst(lab, lab.screen.worst, settings)
 
 
-def on_detector(lab: Lab, settings: Settings) -> Job:
+def on_detector(lab: Lab, settings: Chosen) -> Job:
     """PGD on the detector, as strong as its default."""
     kind = next(kind for kind in ATTACKS.values() if kind.on_detector)
     return Job(lab.target, kind, kind.default, lab.detector, settings.seed)
 
 
-def show_worst(lab: Lab, scored: Scored, settings: Settings) -> None:
+def show_worst(lab: Lab, scored: Scored, settings: Chosen) -> None:
     verdict, plain = (verdict_on(lab.detector, one, settings) for one in (scored, lab.chosen))
     said = answer(scored.attacked.classes, shares(scored.attacked.after[0]))
     fooled = bool(scored.attacked.success[0])

@@ -1,23 +1,73 @@
-"""What the new calibration costs: the bundled sets that the parent caught, and what is still caught."""
+"""What a new calibration costs: of what does not belong, how much the parent caught, and what is still caught."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
 from idecode_core.conformal.calibration import Calibration
+from idecode_core.conformal.judge import judge
+from idecode_core.conformal.observed import ObservedRate, counted_rate
 from idecode_core.detector import Detector
-from idecode_core.evaluation.recalibrated import Lost, what_is_lost
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.modality import modality_named
-from ui.frame.settings import Settings
+from idecode_core.quality.user_data import EPSILON, Lost, N, what_is_lost
+from ui.frame.messages import escape
+from ui.frame.samples import Sample
+from ui.frame.scores import score_vectors
+from ui.frame.settings import Chosen
 
 Vectors = dict[str, NDArray[np.float64]]
 Key = tuple[str, str, int, int]
 MOST = 24  # detectors and seeds
+TRIED = 20  # files that say which way fits
+TRAIN, CALIBRATE = "Train", "Calibrate"
+WAY = "way"
+OWN_SET = "what you brought"
 
 
-def lost_by(config: FolderSettings, detector: Detector, own: Calibration, n: int, settings: Settings) -> Lost:
-    vectors = bundled_vectors(config, detector, settings.seed)
+def first_look(
+    config: FolderSettings, detector: Detector, files: Sequence[Sample], seed: int
+) -> ObservedRate:
+    """How many of a few files the detector as it is finds strange."""
+    vectors = score_vectors(detector, files, seed)
+    n = min(N, detector.calibration.n_max)
+    flagged = int(judge(detector.calibration, vectors, n=n, epsilon=EPSILON).is_ood.sum())
+    return counted_rate(flagged, len(files), EPSILON)
+
+
+def which_fits(config: FolderSettings, seen: ObservedRate) -> str:
+    """The way that fits, and a sentence on why."""
+    name, of = escape(config.folder.name), f"{seen.flagged} of {seen.total}"
+    if seen.low > EPSILON:
+        st.info(
+            f"**Train** fits: {name} finds {of} of your files strange, where it should be about 1 in 20. It does not know what you "
+            "brought, and calibrating would only make it look away: few false alarms, and little caught.",
+            icon=":material/model_training:",
+        )
+        return TRAIN
+    st.info(
+        f"**Calibrate** fits: {name} finds {of} of your files strange, about as many as of its own. It knows what you brought; "
+        "your files make the bound hold for your source. Train makes a detector of your files alone.",
+        icon=":material/tune:",
+    )
+    return CALIBRATE
+
+
+def lost_by(
+    config: FolderSettings,
+    detector: Detector,
+    own: Calibration,
+    n: int,
+    settings: Chosen,
+    outside: Sequence[Sample] = (),
+) -> Lost:
+    """On what the visitor says does not belong; else on samples that come with the project."""
+    if outside:
+        vectors = {OWN_SET: score_vectors(detector, outside, settings.seed)}
+    else:
+        vectors = bundled_vectors(config, detector, settings.seed)
     return what_is_lost(
         detector.calibration, own, vectors, n=n, epsilon=settings.epsilon, aggregate=settings.aggregate
     )
@@ -56,24 +106,31 @@ def bundled_vectors(config: FolderSettings, detector: Detector, seed: int) -> Ve
     return found
 
 
-def show_lost(lost: Lost) -> None:
-    """A small table, and a warning when little is left."""
-    st.markdown("#### What is lost")
-    if lost.blind:
-        st.warning(lost.reading(), icon=":material/visibility_off:")
-    elif lost.after < lost.before / 2:
-        st.warning(lost.reading(), icon=":material/trending_down:")
+def show_lost(lost: Lost, *, training: bool) -> None:
+    """A small table, a warning when little is left, and the way out. `training`: whether there is one on this page."""
+    st.markdown("### What is lost")
+    little = lost.blind or lost.after < lost.before / 2
+    if little:
+        st.warning(lost.reading(), icon=f":material/{'visibility_off' if lost.blind else 'trending_down'}:")
     else:
         st.markdown(lost.reading())
+    if little and training:
+        st.button(
+            "Train on these files instead", icon=":material/model_training:", key="lost_train",
+            on_click=st.session_state.__setitem__, args=(WAY, TRAIN),
+        )  # fmt: skip
     rows = [
-        f"| {catch.label} | {catch.before / catch.total:.0%} | {catch.after / catch.total:.0%} | {catch.total} |"
+        f"| {escape(catch.label)} | {catch.before / catch.total:.0%} | {catch.after / catch.total:.0%} | {catch.total} |"
         for catch in lost.catches
     ]
     st.markdown(
         f"| caught at epsilon = {lost.epsilon:g} | parent | yours | samples |\n|---|---|---|---|\n"
         + "\n".join(rows)
     )
+    source = (
+        "" if [catch.label for catch in lost.catches] == [OWN_SET] else "Samples that come with the project. "
+    )
     st.caption(
-        "Samples that come with the project. Recalibrating repairs false alarms, not detection. What belongs in your setting "
-        "should no longer be caught; everything else should."
+        f"{source}Recalibrating repairs false alarms, not detection. What belongs in your setting should no longer be caught; "
+        "everything else should."
     )

@@ -1,4 +1,4 @@
-"""The Calibrate page's fragment: new files against the shipped calibration, what is lost, and the new detector to use."""
+"""Calibrate's fragment: new files against the shipped calibration, what is lost, and the new detector to use."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,37 +10,43 @@ from numpy.typing import NDArray
 from idecode_core.conformal import smallest_epsilon
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.conformal.judge import judge
+from idecode_core.conformal.observed import counted_rate
+from idecode_core.conformal.same_source import SourceComparison, compare
+from idecode_core.conformal.settings import Settings
 from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
-from idecode_core.guarantees.observed import counted_rate
-from idecode_core.guarantees.same_source import SourceComparison, compare
 from idecode_core.plots.histograms import Group, score_histograms
 from idecode_core.plots.style import CALIBRATION, ID
 from idecode_core.report.calibrations import calibration_notebook, calibration_report
 from idecode_core.report.content import Value
 from ui.calibrate.lost import lost_by, show_lost
+from ui.calibrate.review import reviewed
+from ui.calibrate.train import may_train
 from ui.calibrate.use import offer
 from ui.frame.export import download_row
 from ui.frame.look import show
-from ui.frame.panels import panel
+from ui.frame.panels import JUDGED, panel
 from ui.frame.samples import Sample
-from ui.frame.settings import Settings, current
+from ui.frame.settings import Chosen, current
 
 FEW = 100  # below this many files a caption says what that costs
 
 
-@panel("calibration")
+@panel("calibration", on=JUDGED)
 def result(
     config: FolderSettings,
     detector: Detector,
     samples: Sequence[Sample],
     vectors: NDArray[np.float64],
     seed: int,
+    outside: Sequence[Sample] = (),
 ) -> None:
     """Are the new files exchangeable with the shipped calibration? What is lost? Then: the detector to use."""
 
     settings = current()
     n = min(settings.n, detector.calibration.n_max)
+    kept = reviewed(samples, vectors, seed, n, settings)
+    samples, vectors = [sample for sample, stays in zip(samples, kept, strict=True) if stays], vectors[kept]
     own = Calibration(vectors, seed)
     mine, theirs = own.scores(n, settings.aggregate), detector.calibration.scores(n, settings.aggregate)
     comparison = compare(mine, theirs)
@@ -49,17 +55,16 @@ def result(
         figure, caption = overlay(own, detector, n, settings)
     with right:
         reading(comparison, own, detector, vectors[:, :n], settings)
-    lost = lost_by(config, detector, own, n, settings)
+    lost = lost_by(config, detector, own, n, settings, outside)
     left, right = st.columns([1, 1.2], gap="large")
     with left:
-        show_lost(lost)
+        show_lost(lost, training=may_train())
     with right:
         name = offer(config, detector, own, comparison, n, lost)
-    values = (str(config.folder), detector.calibration, own, comparison, n, settings.aggregate)
     files = ([sample.name for sample in samples], mine.tolist())
     p_values = judge(detector.calibration, vectors, n=n, aggregate=settings.aggregate).p_values.tolist()
     about: dict[str, Value] = {
-        "detector": config.name, "new name": name, "k": own.k, "n": n, "n_max": own.n_max,
+        "detector": config.name, "folder": config.folder.name, "new name": name, "k": own.k, "n": n, "n_max": own.n_max,
         "aggregate": settings.aggregate, "seed": seed, "ks_p_value": comparison.ks_p_value,
         "rank_p_value": comparison.rank_p_value, "stranger": comparison.stranger,
     }  # fmt: skip
@@ -68,12 +73,19 @@ def result(
         report=lambda: calibration_report(
             config.name, comparison, *files, p_values, about, figure, caption, lost
         ),
-        notebook=lambda: calibration_notebook(*values),
+        notebook=lambda: calibration_notebook(
+            detector,
+            samples,
+            own,
+            p_values,
+            comparison,
+            Settings(n, settings.epsilon, None, settings.aggregate, seed, False),
+        ),
         key="cal_export",
     )
 
 
-def overlay(own: Calibration, detector: Detector, n: int, settings: Settings) -> tuple[Any, str]:
+def overlay(own: Calibration, detector: Detector, n: int, settings: Chosen) -> tuple[Any, str]:
     groups = [
         Group("shipped calibration", detector.calibration.scores(n, settings.aggregate), CALIBRATION),
         Group("your files", own.scores(n, settings.aggregate), ID),
@@ -97,12 +109,12 @@ def reading(
     own: Calibration,
     detector: Detector,
     vectors: NDArray[np.float64],
-    settings: Settings,
+    settings: Chosen,
 ) -> None:
     """The comparison in words."""
     colour, icon = ("orange", "difference") if comparison.differs() else ("blue", "check_circle")
     first, _, rest = comparison.reading().partition(". ")
-    st.markdown(f"### :{colour}[:material/{icon}: {first}]")
+    st.markdown(f"## :{colour}[:material/{icon}: {first}]")
     st.markdown(rest)
     judged = judge(detector.calibration, vectors, epsilon=settings.epsilon, aggregate=settings.aggregate)
     seen = counted_rate(int(judged.is_ood.sum()), len(judged), settings.epsilon)

@@ -16,9 +16,9 @@ from ui.frame.session_detectors import SessionDetector, add_detector, forget_det
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
+    from idecode_core.conformal.same_source import SourceComparison
     from idecode_core.detector import Detector
-    from idecode_core.evaluation.recalibrated import Lost
-    from idecode_core.guarantees.same_source import SourceComparison
+    from idecode_core.quality.user_data import Lost
 
 LONGEST_NAME, LONGEST_BELONGS = 60, 120
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -76,7 +76,7 @@ def offer(
     from idecode_core.detector import Detector
     from idecode_core.report.calibrations import calibration_card
 
-    st.markdown("#### Make it yours")
+    st.markdown("### Make it yours")
     name, belongs, missing = ask_name(config)
     made = Detector(name, detector.scorer, own, belongs)  # no dataset: what belongs is no public one now
     parent = replace(detector, name=config.folder.name)  # as the visitor knows it
@@ -89,7 +89,7 @@ def offer(
             key="cal_use",
             disabled=bool(missing),
             on_click=use,
-            args=(made, card, config),
+            args=(made, card, config, lost),
             help="On every page, for as long as this page is open.",
         )
         if not missing:
@@ -99,15 +99,15 @@ def offer(
     return name
 
 
-def use(made: "Detector", card: str, parent: FolderSettings) -> None:
+def use(made: "Detector", card: str, parent: FolderSettings, lost: "Lost | None" = None) -> None:
     """The callback: from the next run on, all pages use it."""
-    add_detector(made, card, parent)
+    add_detector(made, card, parent, lost)
     st.session_state["detector"] = made.name
     rerun_panels()
 
 
 def in_use(made: SessionDetector) -> None:
-    """What the visitor has made, where to go with it, and how to keep it."""
+    """What the visitor has made, where to go with it, how to keep it, and what was lost."""
     detector = made.detector
     st.success(
         f"**{escape(detector.name)}** is in use on every page. What belongs: **{escape(detector.summary)}**. It is "
@@ -129,6 +129,10 @@ def in_use(made: SessionDetector) -> None:
             "Forget it", icon=":material/delete:", key="own_forget", type="tertiary", on_click=forget_detector,
             args=(detector.name,),
         )  # fmt: skip
+    if made.lost is not None:
+        from ui.calibrate.lost import show_lost
+
+        show_lost(made.lost, training=False)
 
 
 def download(made: "Detector", card: str, key: str = "cal_download") -> None:
@@ -166,14 +170,15 @@ def keep_it(made: SessionDetector) -> None:
     """Into the checkpoint root; from then on it is a detector like any other."""
     from idecode_core.errors import CheckpointError
     from idecode_core.folder.detector import save_detector
+    from idecode_core.folder.place import new_place
 
-    folder = checkpoint_root() / made.detector.name
-    if folder.exists():
+    name = made.detector.name
+    if (checkpoint_root() / name).exists():
         raise CheckpointError(
-            f"{folder.name} is there already: expected a new name. Calibrate again under another name, or move that folder away."
+            f"{name} is there already: expected a new name. Calibrate again under another name, or move that folder away."
         )
     with st.spinner("Saving ..."):
-        save_detector(made.detector, folder, made.card)
+        save_detector(made.detector, new_place(Path(name)), made.card, replace=False)
     forget_detector(made.detector.name)
     st.session_state["own_saved"] = made.detector.name
     st.rerun()

@@ -1,20 +1,105 @@
-"""The Certify page: the threshold in words, the scores around it, and the new ones one by one."""
+"""The Certify page: the threshold in words, the scores around it, and the new ones one by one.
+
+A visitor's scores: two files, or an example.
+"""
 
 import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from idecode_core.report import Export
-from ui.certify.bring import Scores
-from ui.frame.choices import one_of
 from ui.frame.export import export_row
-from ui.frame.links import asked, carry_over, keep, say_unmet
+from ui.frame.links import LINKED, asked, explain_unmet_link, one_of
 from ui.frame.look import show
+from ui.frame.messages import refused
 from ui.frame.settings import DEFAULT_EPSILON, EPSILONS, usable_epsilon
+from ui.frame.uploads import score_files
 
 if TYPE_CHECKING:
-    from idecode_core.own.scores import Certified
+    from idecode_core.conformal import FloatArray
+    from idecode_core.conformal.certify import Certified
+
+
+EXAMPLE = "fashion-rotations"
+EXAMPLE_POINTS = 200
+SLOTS = {
+    "normal": (
+        "Scores of normal points",
+        "Points that belong, that your detector was not trained on. CSV, Parquet, npy or npz; one row per point.",
+    ),
+    "new": ("New scores, if you have them", "Scores of points to judge, made the same way."),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of normal points, new ones if there are any, and the names of their files."""
+
+    normal: "FloatArray"
+    new: "FloatArray | None"
+    names: tuple[str, str]
+    column: str = ""
+    kept: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """The other columns of the file of new scores, such as an id: title -> cells."""
+
+
+def example() -> Scores:
+    """Scores that one of the shipped detectors gave to clothing, and to clothing and digits in turn."""
+    import numpy as np
+
+    from idecode_core.conformal.calibration import aggregate_scores
+    from idecode_core.folder.settings import find_detector
+    from idecode_core.folder.stored import open_stored
+
+    stored = open_stored(find_detector(EXAMPLE))
+    known, strange = (
+        aggregate_scores(one.score_vectors[:EXAMPLE_POINTS, :5].astype(np.float64))
+        for one in (stored.id_set, stored.ood_sets[0])
+    )
+    return Scores(stored.calibration.scores(5), np.concatenate([known, strange]), ("normal.csv", "new.csv"))
+
+
+def bring() -> Scores | None:
+    """The files as they were read last; a bad one costs one sentence, and the other stays."""
+    files = score_files("certify", SLOTS, lambda name, data: (name, data))
+    column = st.text_input(
+        "Column", key="certify_column", placeholder="the only one, or 'score'",
+        help="Title or number of the column that holds the scores, when there are several.",
+    ).strip()  # fmt: skip
+    read = {slot: _read(*file, column) for slot, file in files.items()}
+    refused([problem for problem in read.values() if isinstance(problem, str)])
+    good = {slot: found for slot, found in read.items() if not isinstance(found, str)}
+    if "normal" not in good:
+        return None
+    names = tuple(files[slot][0] if slot in files else "" for slot in SLOTS)
+    new, kept = good.get("new", (None, {}))
+    return Scores(good["normal"][0], new, (names[0], names[1]), column, kept)
+
+
+@st.cache_data(show_spinner=False, max_entries=8, scope="session")
+def _read(name: str, data: bytes, column: str) -> "tuple[FloatArray, dict[str, list[Any]]] | str":
+    """The scores of a file and its other columns, or why it cannot be used."""
+    from idecode_core.errors import IdecodeError
+    from idecode_core.files.archives import File
+    from idecode_core.files.tables import read_table
+
+    try:
+        table = read_table(File(name, data))
+        place, scores = table.place(column), table.scores(column)
+    except IdecodeError as error:
+        return str(error)
+    titles = table.titles or [""] * len(table.columns)
+    kept = {
+        title or f"column {i + 1}": cells.to_pylist()
+        for i, (title, cells) in enumerate(zip(titles, table.columns, strict=True))
+        if i != place
+    }
+    return scores, kept
+
 
 NAMES = {"c_larger_is": "what a larger score is", "c_epsilon": "epsilon", "c_sure": "how sure"}
 """Keys of the settings, and what a notice calls them."""
@@ -26,7 +111,6 @@ SHOWN = 1_000  # rows of the table
 
 def controls() -> dict[str, Any]:
     """The settings, as arguments of `certify`."""
-    carry_over(KEYS)
     wanted = asked("certify", KEYS)
     if (linked := usable_epsilon(wanted.get("c_epsilon"))) is not None:
         st.session_state["c_epsilon"] = linked
@@ -36,22 +120,21 @@ def controls() -> dict[str, Any]:
     )  # fmt: skip
     epsilon = st.select_slider(
         "False alarms at most, ε", sorted({*EPSILONS, st.session_state.get("c_epsilon", DEFAULT_EPSILON)}), DEFAULT_EPSILON,
-        key="c_epsilon", bind="query-params", format_func=lambda value: f"{value:g}",
+        key="c_epsilon", **LINKED, format_func=lambda value: f"{value:g}",
         help="The share of normal points that may be flagged.",
     )  # fmt: skip
     sure = one_of(
         "How sure?", SURE, "c_sure", label_visibility="visible",
         help="On average over calibration sets, or for this share of all calibration sets of your size.",
     )  # fmt: skip
-    keep(KEYS)
     shown = {key: st.session_state[key] for key in KEYS}
-    say_unmet("certify", wanted, shown, dict.fromkeys(KEYS, "which is not offered here"), NAMES)
+    explain_unmet_link("certify", wanted, shown, dict.fromkeys(KEYS, "which is not offered here"), NAMES)
     return {"larger_is": larger_is, "epsilon": float(epsilon), "delta": SURE[sure]}
 
 
 def result(scores: Scores, settings: dict[str, Any]) -> None:
     """The statement first, then the figure and the new scores."""
-    from idecode_core.own.scores import certify
+    from idecode_core.conformal.certify import certify
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -60,7 +143,7 @@ def result(scores: Scores, settings: dict[str, Any]) -> None:
         p = None if scores.new is None else certified.p_values(scores.new)
         flagged = None if scores.new is None else certified.predict(scores.new) == -1
     flag, _, promise = certified.statement().partition(". ")
-    st.subheader(f"{flag}.", anchor=False)
+    st.header(f"{flag}.", anchor=False)
     st.markdown(promise)
     for sentence in dict.fromkeys(str(one.message) for one in caught):
         st.warning(sentence, icon=":material/warning:")
@@ -68,6 +151,10 @@ def result(scores: Scores, settings: dict[str, Any]) -> None:
     show(figure, key="certify_scores", look_for=caption)
     if p is not None:
         _table(certified, scores, p, flagged)
+    if isfinite(limit):
+        with st.expander("Use it in a service", icon=":material/code:"):
+            st.code(certified.snippet(), language="python")
+            st.caption("The threshold to its last digit; nothing of this program is needed for it.")
     _downloads(certified, scores, figure, caption)
 
 
@@ -99,6 +186,7 @@ def _table(certified: "Certified", scores: Scores, p: Any, flagged: Any) -> None
     st.dataframe(
         {
             "row": order + 1,
+            **{title: [cells[i] for i in order] for title, cells in scores.kept.items()},
             "score": scores.new[order],
             "p-value": p[order],
             "verdict": np.where(flagged[order], "flagged", "not flagged"),
@@ -117,7 +205,14 @@ def _downloads(certified: "Certified", scores: Scores, figure: Any, caption: str
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # said on the page
             return certified_export(
-                certified, scores.names, scores.normal, scores.new, figure, caption, scores.column
+                certified,
+                scores.names,
+                scores.normal,
+                scores.new,
+                figure,
+                caption,
+                scores.column,
+                scores.kept,
             )
 
     export_row("certified", export, key="certify_export")

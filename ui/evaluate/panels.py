@@ -1,42 +1,48 @@
 """The results of the Evaluate page: a fragment that slices stored scores; it never runs the model."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from idecode_core.evaluation.cautions import cautions, columns_used, counting_columns
-from idecode_core.evaluation.methods import METHODS, Metric, draws
-from idecode_core.evaluation.operating import OperatingPoint
-from idecode_core.evaluation.side_by_side import Row, table_rows
-from idecode_core.guarantees.observed import counted_rate
-from idecode_core.guarantees.statement import Guarantee
-from idecode_core.report.evaluations import Evaluated, evaluation_notebook, evaluation_report
-from ui.evaluate.detectors import detectors_view
-from ui.evaluate.source import Source, evaluations, point_of
-from ui.evaluate.views import VIEWS, Shown
-from ui.frame.choices import one_of
+from idecode_core.conformal.observed import counted_rate
+from idecode_core.conformal.statement import Guarantee
+from idecode_core.quality.bounds import Bounds
+from idecode_core.quality.methods import METHODS, Metric, draws
+from idecode_core.quality.side_by_side import Row, cautions, columns_used, counting_columns, table_rows
+from idecode_core.quality.strength import OperatingPoint
+from idecode_core.report.evaluations import AT_WORST, Evaluated, evaluation_notebook, evaluation_report
+from ui.evaluate.passes import has_costs, passes_view
+from ui.evaluate.source import PRINTED, Source, at_worst, evaluations, point_of
+from ui.evaluate.views import VIEWS, Shown, detectors_view
+from ui.evaluate.worst import worst
 from ui.frame.export import download_row
-from ui.frame.links import asked, carry_over, keep, say_unmet
+from ui.frame.links import LINKED, asked, explain_unmet_link, one_of
 from ui.frame.messages import escape
-from ui.frame.panels import panel
+from ui.frame.panels import JUDGED, panel
+from ui.frame.pins import pin_run
 from ui.frame.settings import current
 
 KEYS = ("ev_view", "ev_set", "ev_metric", "ev_detectors")
 NAMES = {"ev_view": "the view", "ev_set": "the OOD set"}
+BOUNDS = ("Surely: AUROC at least", "Surely: TNR at least", "Surely: FPR at most")
+PASSES = "AUROC per pass"
 DETECTORS = "Detectors"
 """The view of several detectors; a visitor's own scores have only one."""
 
 
-@panel("evaluation")
+@panel("evaluation", on=JUDGED)
 def evaluation(source: Source) -> None:
     """Choose a view and an OOD set; figure, headline, table, downloads."""
     settings = current()
-    carry_over(KEYS)
     wanted = asked("evaluate", NAMES)
     notices = st.container()
     n = min(settings.n, source.n_max)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     views = (*VIEWS, DETECTORS) if source.shared else tuple(VIEWS)
+    if source.shared and has_costs(source.dataset):
+        views = (*views, PASSES)
     if st.session_state.get("ev_view", views[0]) not in views:
         st.session_state["ev_view"] = views[0]
     with left:
@@ -45,12 +51,14 @@ def evaluation(source: Source) -> None:
     if st.session_state.get("ev_set", labels[0]) not in labels:  # of another detector
         st.session_state["ev_set"] = labels[0]
     selected = right.selectbox(
-        "OOD set", labels, key="ev_set", bind="query-params", label_visibility="collapsed",
+        "OOD set", labels, key="ev_set", **LINKED, label_visibility="collapsed",
         disabled=len(labels) == 1, help="The set in full colour, and the one the sentence is about.",
     )  # fmt: skip
     with notices:
         shown_now = {"ev_view": view, "ev_set": selected}
-        say_unmet("evaluate", wanted, shown_now, dict.fromkeys(NAMES, "which is not offered here"), NAMES)
+        explain_unmet_link(
+            "evaluate", wanted, shown_now, dict.fromkeys(NAMES, "which is not offered here"), NAMES
+        )
     if n < settings.n:
         st.caption(f"These scores have {source.n_max} draws per point, so n = {n}.")
     rows = all_rows(source, n, settings.aggregate)
@@ -61,20 +69,23 @@ def evaluation(source: Source) -> None:
     if point is not None and point.id_share > settings.epsilon:
         st.caption(is_it_chance(source, point))
     if not source.shared:
-        own_notes(source, rows, n, point)
+        notes_on_user_scores(source, rows, n, point)
     if view == DETECTORS:
         detectors_view(source, selected, n, settings)
+    elif view == PASSES:
+        passes_view(selected)
     else:
         figure, caption = VIEWS[view](shown)
         st.caption(caption)
-        table(source, rows)
+        table(source, rows, at_worst(source, n, settings.aggregate))
+        worst(source, ood_set, n, settings.epsilon, settings.aggregate)
+        pin_evaluation(shown)
         downloads(shown, figure, caption)
-    keep(key for key in KEYS if key in st.session_state)
 
 
 def all_rows(source: Source, n: int, aggregate: str) -> list[Row]:
     found = {method: evaluations(source, method, draws(method, n), aggregate) for method in METHODS}
-    return table_rows(source.ood_sets, found, n, source.dataset, source.transforms)
+    return table_rows(source.ood_sets, found, n, source.dataset, source.transforms, PRINTED)
 
 
 def headline(shown: Shown, smoothed: bool) -> str:
@@ -113,7 +124,7 @@ def interval(row: Row) -> str:
     return f"{100 * low:.1f} to {100 * high:.1f}"
 
 
-def own_notes(source: Source, rows: list[Row], n: int, point: OperatingPoint | None) -> None:
+def notes_on_user_scores(source: Source, rows: list[Row], n: int, point: OperatingPoint | None) -> None:
     """Of a visitor's own scores and files: which columns were used, and what may be wrong with them."""
     if source.columns:
         used = "; ".join(
@@ -143,29 +154,40 @@ def plus_minus(metric: Metric) -> str:
     return f"{mean} ± {100 * metric.spread:.1f}" if len(metric.values) > 1 else mean
 
 
-def table(source: Source, rows: list[Row]) -> None:
-    """One line per OOD set: AUROC, TNR and FPR of the three methods, beside the paper's iDECODe where it has that setting."""
+def table(source: Source, rows: list[Row], bounds: Sequence[Bounds | None]) -> None:
+    """One line per OOD set: AUROC, TNR and FPR of iDECODe with their bounds, beside the paper's where it has that setting; base score
+    and ICAD, which are near each other, on demand."""
+    every = st.toggle(
+        "Base score and ICAD too", key="ev_every", **LINKED,
+        help="The score of one draw, and its rank among the calibration set: what n = 1 gives, without and with the guarantee.",
+    )  # fmt: skip
     compared = {metric for metric in ("auroc", "tnr") if any(getattr(row, f"paper_{metric}") for row in rows)}
     lines = []
-    for ood_set in source.ood_sets:
+    for ood_set, worst_case in zip(source.ood_sets, bounds, strict=True):
         own = {row.method: row for row in rows if row.ood_set == ood_set.name}
         line = {"OOD set": ood_set.label}
         for short, metric in (("AUROC", "auroc"), ("TNR", "tnr")):
-            line |= {f"{short}: {method}": plus_minus(getattr(row, metric)) for method, row in own.items()}
+            shown = own if every else {"iDECODe": own["iDECODe"]}
+            line |= {f"{short}: {method}": plus_minus(getattr(row, metric)) for method, row in shown.items()}
             if metric == "auroc":
                 line["AUROC: 95% interval"] = interval(own["iDECODe"])
             if metric in compared:
                 number = getattr(own["iDECODe"], f"paper_{metric}")
                 line[f"{short}: paper"] = f"{number.mean:.1f} ± {number.spread:.1f}" if number else "–"
         line["FPR: iDECODe"] = plus_minus(own["iDECODe"].fpr)
+        if worst_case is not None:
+            shares = (worst_case.auroc, worst_case.tnr, worst_case.fpr)
+            line |= {title: f"{100 * share:.1f}" for title, share in zip(BOUNDS, shares, strict=True)}
         lines.append(line)
-    st.dataframe(lines, hide_index=True, key="ev_table")
+    helped = {title: st.column_config.TextColumn(help=AT_WORST) for title in BOUNDS}
+    st.dataframe(lines, hide_index=True, key="ev_table", column_config=helped)
     count = max(len(row.auroc.values) for row in rows)
     notes = [
         f"Percent, mean ± standard deviation over {count} runs." if count > 1 else "Percent, one run.",
         "TNR is at 90% TPR: OOD points detected when 90% of the iD points are kept. FPR is at 95% TPR: OOD points let through "
         "when 95% are kept.",
         "The interval is iDECODe's, about the number of test points (DeLong).",
+        "Surely: with probability 95% each for endless test points of the same kinds; of other kinds of OOD it says nothing.",
     ]
     if compared:
         notes.append(
@@ -175,14 +197,36 @@ def table(source: Source, rows: list[Row]) -> None:
     st.caption(" ".join(notes))
 
 
+def pin_evaluation(shown: Shown) -> None:
+    """Pin iDECODe's numbers on the OOD set in full colour."""
+    settings = {"n": shown.n, "epsilon": shown.epsilon, "aggregate": shown.aggregate}
+    for row in shown.rows:
+        if row.label == shown.selected and row.method == "iDECODe":
+            numbers = {
+                "AUROC": row.auroc.mean,
+                "TNR at 90% TPR": row.tnr.mean,
+                "FPR at 95% TPR": row.fpr.mean,
+            }
+            pin_run(f"Evaluate: {row.label}", shown.source.name, settings, numbers)
+
+
 def downloads(shown: Shown, figure: Any, caption: str) -> None:
     source = shown.source
-    values = Evaluated(source.name, source.id_set, source.ood_sets, shown.rows, shown.n, shown.aggregate)
+    values = Evaluated(
+        source.name,
+        source.id_set,
+        source.ood_sets,
+        shown.rows,
+        shown.n,
+        shown.aggregate,
+        shown.epsilon,
+        shown.selected,
+        Path(source.folder).name if source.shared else "",
+    )
     download_row(
         "evaluation",
         report=lambda: evaluation_report(values, figure, caption),
-        notebook=lambda: evaluation_notebook(
-            values, source.folder, source.calibration, source.dataset, source.transforms, source.shared
-        ),
+        notebook=lambda: evaluation_notebook(values, source.folder, source.calibration, source.shared),
         key="ev_export",
+        zipped=not source.shared,
     )

@@ -1,25 +1,52 @@
-"""What the Evaluate page looks at: stored scores of a detector, or a visitor's own scores and files."""
+"""What the Evaluate page looks at: stored scores of a detector, or a visitor's own scores and files.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+A visitor's own scores, or own two sets of files, as something to evaluate.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
 
+from idecode_core.conformal import FloatArray
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import IdecodeError
-from idecode_core.evaluation.detectors import DetectorOnSet, detector_on_set
-from idecode_core.evaluation.methods import Evaluation, evaluate_sets, method_scores
-from idecode_core.evaluation.operating import OperatingPoint, operating_point
-from idecode_core.evaluation.rivals import open_rival, rival_path
-from idecode_core.evaluation.side_by_side import Growth, NamedCurve, curve, growth
-from idecode_core.folder.scores import DRAWS_PER_RUN, ScoreSet
+from idecode_core.files.archives import File
+from idecode_core.files.names import SCORES_BYTES
+from idecode_core.files.tables import read_table
 from idecode_core.folder.settings import FolderSettings, checkpoint_root
-from idecode_core.folder.stored import Stored
-from ui.frame.cache import stored_stamps
-from ui.frame.stored import no_scores, stored_or_none, stored_or_said
+from idecode_core.folder.shelf import DRAWS_PER_RUN, ScoreSet, score_paths
+from idecode_core.folder.stored import Stored, open_rival, rival_places
+from idecode_core.quality.bounds import Bounds, bounds_of
+from idecode_core.quality.methods import Evaluation, evaluate_sets, method_scores
+from idecode_core.quality.side_by_side import (
+    DetectorOnSet,
+    Growth,
+    NamedCurve,
+    Printed,
+    curve,
+    detector_on_set,
+    growth,
+    nothing_printed,
+)
+from idecode_core.quality.strength import OperatingPoint, operating_point
+from ui.frame.cache import get_detector, stored_stamps
+from ui.frame.messages import refused
+from ui.frame.modality import modality_of
+from ui.frame.samples import Sample
+from ui.frame.scores import no_scores, stored_or_none, stored_or_said
+from ui.frame.uploads import MB, many_files, score_files
 
+PRINTED: Printed
+try:  # the paper's numbers lie beside a checkout, and are not installed
+    from paper.numbers import reported
+
+    PRINTED = reported
+except ImportError:
+    PRINTED = nothing_printed
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -39,6 +66,8 @@ class Source:
     transforms: str = ""
     columns: tuple[tuple[str, tuple[str, ...], int], ...] = ()
     """Of a visitor's own scores: name of the file, titles of its columns, how many there are."""
+    files: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
+    """A set's name -> the visitor's files that it was scored from."""
 
     @property
     def n_max(self) -> int:
@@ -68,7 +97,8 @@ def rival_source(name: str) -> Source | None:
     root = checkpoint_root()
     try:
         rival = open_rival(root, name)
-        when = rival_path(root, name).stat().st_mtime_ns
+        place, scorer = rival_places(root)[name]
+        when = max(path.stat().st_mtime_ns for path in score_paths(place, scorer))
     except (IdecodeError, OSError):
         return None
     return Source(
@@ -118,6 +148,12 @@ def evaluations(source: Source, method: str, n: int, aggregate: str) -> Sequence
     return evaluate_sets(source.calibration, source.id_set, source.ood_sets, n, aggregate, method)
 
 
+@cached(1000, 100)
+def at_worst(source: Source, n: int, aggregate: str) -> Sequence[Bounds | None]:
+    """What iDECODe's AUROC and TNR are at least, and its FPR at most: one for each OOD set."""
+    return [bounds_of(found) for found in evaluations(source, "iDECODe", n, aggregate)]
+
+
 def point_of(
     source: Source, ood_set: ScoreSet, n: int, epsilon: float, aggregate: str
 ) -> OperatingPoint | None:
@@ -156,6 +192,104 @@ def growths(source: Source, aggregate: str) -> Sequence[Growth]:
     ns = range(1, source.n_max + 1)
     by_n = [evaluations(source, "iDECODe", n, aggregate) for n in ns]
     return [
-        growth(ood_set, ns, [found[i] for found in by_n], source.dataset, source.transforms)
+        growth(ood_set, ns, [found[i] for found in by_n], source.dataset, source.transforms, PRINTED)
         for i, ood_set in enumerate(source.ood_sets)
     ]
+
+
+SLOTS = {
+    "id": (
+        "iD scores",
+        "Scores of test points that belong. CSV, Parquet, npy or npz; one row per point, one column per draw.",
+    ),
+    "ood": ("OOD scores", "Scores of points that do not belong, made the same way."),
+    "calibration": (
+        "Calibration scores, if you have them",
+        "Scores of held-out points that belong. With them p-values can be computed; without, raw scores are ranked.",
+    ),
+}
+
+
+def own_draws() -> int:
+    """Draws per point of the files that the visitor brought; 1 before."""
+    files = st.session_state.get("own_score_files", {}).values()
+    return min((file.vectors.shape[1] for file in files if not isinstance(file, str)), default=1)
+
+
+def user_scores() -> Source | None:
+    """Score vectors from files; larger scores are stranger."""
+    st.caption(
+        "One row per point, one column per draw (a single column will do); larger is stranger. CSV with or without titles, "
+        f"npy, or npz with an array `score_vectors`; up to {SCORES_BYTES // MB} MB each."
+    )
+    found = score_files("own", SLOTS, _read, st.columns(3))
+    refused([problem for problem in found.values() if isinstance(problem, str)])
+    read = {slot: own for slot, own in found.items() if not isinstance(own, str)}
+    vectors = {slot: own.vectors for slot, own in read.items()}
+    if "id" not in vectors or "ood" not in vectors:
+        st.info("Bring iD and OOD scores to see how well they are told apart.", icon=":material/upload_file:")
+        return None
+    calibration = Calibration(vectors["calibration"]) if "calibration" in vectors else None
+    content = hashlib.sha256(
+        b"".join(slot.encode() + array.tobytes() for slot, array in sorted(vectors.items()))
+    )
+    return Source(
+        f"own:{content.hexdigest()}",
+        False,
+        "your scores",
+        "",
+        calibration,
+        ScoreSet("own-id", "your iD scores", False, vectors["id"]),
+        (ScoreSet("own-ood", "your OOD scores", True, vectors["ood"]),),
+        columns=tuple((own.name, own.titles, own.vectors.shape[1]) for own in read.values()),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class UserScores:
+    """One file of scores."""
+
+    name: str
+    titles: tuple[str, ...]  # of the columns, where the file has some
+    vectors: FloatArray  # (points, draws)
+
+
+def _read(name: str, data: bytes) -> UserScores | str:
+    """The score vectors of a file, or why it cannot be used."""
+    try:
+        table = read_table(File(name, data))
+        return UserScores(name, table.titles, table.vectors())
+    except IdecodeError as error:
+        return str(error)
+
+
+def own_files(config: FolderSettings) -> Source | None:
+    """Two sets of files, scored with the detector of the bar."""
+    modality = modality_of(config)
+    done = "evaluate_scored" in st.session_state
+    with st.expander("Your files", expanded=not done, icon=":material/folder_open:"):
+        left, right = st.columns(2, gap="large")
+        with left:
+            known = many_files("Files that belong (iD)", "evaluate_id", modality, compact=True)
+        with right:
+            strange = many_files("Files that do not (OOD)", "evaluate_ood", modality, compact=True)
+    if not known or not strange:
+        st.info(
+            "Bring files of both kinds, loose or zipped, then have them scored.",
+            icon=":material/upload_file:",
+        )
+        return None
+    from ui.frame.scores import score_on_click
+
+    if (vectors := score_on_click("evaluate", config, known, strange)) is None:
+        return None
+    return Source(
+        f"own:{st.session_state['evaluate_scored']}",
+        False,
+        f"your files under {config.name}",
+        str(config.folder),
+        get_detector(config).calibration,
+        ScoreSet("own-id", "your iD files", False, vectors[0]),
+        (ScoreSet("own-ood", "your OOD files", True, vectors[1]),),
+        files={"own-id": known, "own-ood": strange},
+    )

@@ -14,7 +14,7 @@ import streamlit as st
 
 from idecode_core.errors import CheckpointError
 from idecode_core.folder.listing import list_detectors
-from idecode_core.folder.settings import FILES, FolderSettings, checkpoint_root
+from idecode_core.folder.settings import FILES, FolderSettings, checkpoint_root, read_settings
 from ui.frame.session_detectors import made_here, session_detectors
 
 if TYPE_CHECKING:
@@ -69,13 +69,14 @@ def get_detector(config: FolderSettings) -> "Detector":
 @st.cache_resource(show_spinner="Loading the detector ...", max_entries=12)
 def _load_detector(folder: str, stamps: Stamps) -> "Detector":
     from idecode_core.folder.detector import load_detector
+    from idecode_core.studio import user_network
 
-    return load_detector(folder)
+    return load_detector(folder, **user_network(read_settings(folder).scorer))
 
 
 def get_calibration(config: FolderSettings) -> "Calibration":
     """A detector's calibration, without torch."""
-    from idecode_core.folder.calibration import read_calibration
+    from idecode_core.folder.manifest import read_calibration
 
     made = made_here(config)
     return made.detector.calibration if made else read_calibration(config)
@@ -108,7 +109,7 @@ def _open_stored(folder: str, stamps: Stamps) -> "Stored":
     return open_stored(folder)
 
 
-def own_store(name: str, size: int) -> dict[Any, Any]:
+def session_store(name: str, size: int) -> dict[Any, Any]:
     """A session's own store; the oldest entries go when it is full."""
     store: dict[Any, Any] = st.session_state.setdefault(name, {})
     while len(store) > size:
@@ -118,14 +119,14 @@ def own_store(name: str, size: int) -> dict[Any, Any]:
 
 def remembered(name: str, size: int, key: object, make: Callable[[], T]) -> T:
     """What a session's own store holds under a key; made when it is missing."""
-    store: dict[object, T] = own_store(name, size)
+    store: dict[object, T] = session_store(name, size)
     if key not in store:
         store[key] = make()
     return store[key]
 
 
 @st.cache_resource(show_spinner=False)
-def spare_collections(page: str) -> None:
+def pause_garbage_collector(page: str) -> None:
     """Take what a page has loaded for good out of garbage collection; once for each page, not for each visit.
 
     Streamlit collects garbage twice at every move of a slider. With all of torch and Plotly in view, that takes a

@@ -30,10 +30,10 @@ PAGES = (
     PageEntry("inspect", "Inspect", "search", "Use", "Drop in a picture or a sound: is it flagged, and why?"),
     PageEntry(
         "calibrate",
-        "Calibrate",
+        "Your data",
         "tune",
         "Use",
-        "Bring your own in-distribution files; get a detector of your own.",
+        "Bring your own files; train a detector of them, or calibrate one on them.",
     ),
     PageEntry(
         "certify",

@@ -1,97 +1,134 @@
-"""The detectors that the sidebar offers: their order, what each knows, how good it is, and the device it runs on."""
+"""The detectors that the bar offers: their order, what each knows, how good it is and what it is for, and the device it runs on."""
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import streamlit as st
 
+from idecode_core.errors import DataError
 from idecode_core.folder.settings import FolderSettings
+from idecode_core.image.sets import dataset_and_class, load_images
 from ui.frame.cache import device_name
+from ui.frame.links import put_in_link
 from ui.frame.messages import escape
+from ui.frame.samples import data_uri, smaller
+from ui.frame.session_detectors import made_here
 from ui.frame.strength import known_strength, strength_of
 
 DEFAULT_DETECTOR = "fashion-rotations"
-FOR_PHOTOGRAPHS = "cifar10-merged"
-"""The one to begin with for photographs: the best mean over the OOD sets of RESULTS.md."""
+"""The one that comes with the installed package, and that the lessons use."""
+FIRST = ("cifar10-merged", DEFAULT_DETECTOR)
+"""The ones to begin with: the best for photographs (the best mean over the OOD sets of RESULTS.md), else the one that comes with
+the installed package."""
+GOOD_FOR = {
+    "cifar10-merged": "three methods as one, the best for photographs",
+    "cifar10-joint": "two questions to one network, nearly as good and quicker",
+    "cifar10-rotations": "asks by how much it was rotated, as in the paper",
+    "cifar10-projective": "asks by what it was bent, as in the paper",
+    "cifar10-invariance": "asks whether the answer stays the same",
+    "cifar10-densenet": "a larger network",
+    "cifar10-horses": "one kind only: all but horses is strange to it",
+    "fashion-rotations": "small and quick, to learn with",
+    "spoken-digits": "speak a digit, or anything else",
+}
+"""What a shipped detector is for, or what sets it apart from its neighbours."""
+PLACE = {"cifar10": 5, "fashion": 7, "digits": 0}  # class of the picture on a card: a dog, a shoe
+OPEN = "menu"
 
 
 def in_order(configs: Mapping[str, FolderSettings]) -> list[str]:
-    """Names of detectors as they are offered: the one to begin with, then those of pictures, the one to begin with for
-    photographs first, then those of sounds."""
+    """Names of detectors as they are offered: the ones to begin with, then those of pictures, then those of sounds."""
     return sorted(
-        configs,
-        key=lambda name: (
-            name != DEFAULT_DETECTOR,
-            configs[name].takes_sounds,
-            name != FOR_PHOTOGRAPHS,
-            name,
-        ),
+        configs, key=lambda name: (*(name != one for one in FIRST), configs[name].takes_sounds, name)
     )
 
 
-def describe(config: FolderSettings) -> None:
-    """What the chosen detector knows, and how good it is; the latter once it is known, see `show_device`."""
-    place, strength = st.empty(), str(known_strength(config) or "")
-    st.session_state["strength_place"] = None if strength else (place, config)
-    _describe(place, config, strength)
-
-
-def _describe(place: Any, config: FolderSettings, strength: str) -> None:
-    facts = (f"In-distribution: {escape(config.summary or 'see its card')}", f"k = {config.k:,}", strength)
-    place.caption(" · ".join(fact for fact in facts if fact))
-
-
-def menu(configs: Mapping[str, FolderSettings]) -> None:
-    """All detectors, pictures and sounds apart: what each knows and how good it is, each a click away."""
+@st.fragment(key="chooser")
+def choose_detector(configs: Mapping[str, FolderSettings], offered: list[str]) -> None:
+    """The chosen one, and a click away all of them, pictures and sounds apart."""
+    chosen = st.session_state["detector"]
+    put_in_link("detector", None if chosen == offered[0] else chosen)
+    st.caption(
+        costs(configs[chosen]) or "Detector",
+        help=escape(f"Knows {configs[chosen].summary or 'what its card says'}."),
+    )
     with st.popover(
-        "What each detector knows", icon=":material/list:", type="tertiary", key="menu", on_change="rerun"
-    ) as opened:
-        if not opened.open:  # the stored scores of all detectors are read when somebody wants to know
-            return
-        for title, sounds in (("Pictures", False), ("Sounds", True)):
-            names = [name for name in in_order(configs) if configs[name].takes_sounds == sounds]
-            if names:
-                st.markdown(f"#### {title}")
-            with st.container(gap="xxsmall"):
+        escape(chosen), key=OPEN, on_change="rerun", width="stretch", icon=icon(configs[chosen])
+    ) as menu:
+        with st.container(key="menu_cards", gap="xsmall"):
+            for title, sounds in (("Pictures", False), ("Sounds", True)):
+                names = [name for name in offered if configs[name].takes_sounds == sounds]
+                if names:
+                    st.markdown(f"### {title}")
                 for name in names:
-                    st.button(
-                        f"**{escape(name)}** · {escape(one_line(configs[name]))}",
-                        key=f"menu_{name}",
-                        type="tertiary",
-                        disabled=name == st.session_state["detector"],
-                        on_click=_choose_detector,
-                        args=(name,),
-                    )
+                    with st.container(
+                        horizontal=True, vertical_alignment="center", gap="small", key=f"card_{name}"
+                    ):
+                        if thumbnail := picture_of(configs[name].dataset):
+                            st.image(thumbnail, width=40, alt=escape(name))
+                        else:
+                            st.markdown(icon(configs[name]))
+                        with st.container(gap=None):
+                            st.button(
+                                f"**{escape(name)}**",
+                                key=f"menu_{name}",
+                                type="tertiary",
+                                disabled=name == chosen,
+                                on_click=use_detector,
+                                args=(name,),
+                            )
+                            # The stored scores of all detectors are read when somebody wants to know.
+                            st.caption(escape(one_line(configs[name], read=bool(menu.open))))
         st.caption(
-            "AUROC in percent, the mean over the stored OOD sets; 50 is guessing, 100 never errs. Below 80 is weak: many strange "
-            "inputs pass."
+            "AUROC in percent, the mean over the stored OOD sets: how often something strange scores higher than something that "
+            "belongs. 50 is guessing, 100 never errs; below 80 is weak, and many strange inputs pass."
         )
 
 
-def one_line(config: FolderSettings) -> str:
-    """What a detector knows, and how good it is."""
-    strength = strength_of(config)
-    return f"{config.summary or 'see its card'} · {strength or 'no test scores are stored'}"
+def icon(config: FolderSettings) -> str:
+    return f":material/{'graphic_eq' if config.takes_sounds else 'image'}:"
 
 
-def _choose_detector(name: str) -> None:
+def costs(config: FolderSettings) -> str:
+    """Of a detector that a visitor has calibrated: what is lost, where more than half is."""
+    made = made_here(config)
+    if made is None or made.lost is None or made.lost.after >= made.lost.before / 2:
+        return ""
+    return f"Catches {made.lost.after:.0%}, parent {made.lost.before:.0%}"
+
+
+def one_line(config: FolderSettings, *, read: bool = True) -> str:
+    """What a detector knows, how good it is, and what it is for."""
+    strength = strength_of(config) if read else known_strength(config)
+    good = str(strength) if strength else "no test scores are stored" if read else ""
+    words = (config.summary or "see its card", good, GOOD_FOR.get(config.folder.name, ""))
+    return " · ".join(word for word in words if word)
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def picture_of(dataset: str) -> str:
+    """A small picture of what belongs, where the project has one."""
+    own, only = dataset_and_class(dataset)
+    try:
+        images = load_images(f"{own}-sample")
+        wanted = PLACE.get(own, 0) if only is None else only
+        return data_uri(smaller(images.x[list(images.y).index(wanted)], 64))
+    except (DataError, ValueError):
+        return ""
+
+
+def use_detector(name: str) -> None:
+    """For callbacks: this detector from now on, on every page."""
     st.session_state["detector"] = name
-    st.session_state["menu"] = False
-
-
-def forget_place() -> None:
-    """Before a page: a run that was interrupted, by a click on another page, has left a place in a sidebar that is no more."""
-    st.session_state.pop("strength_place", None)
+    st.session_state[OPEN] = False
+    st.rerun()
 
 
 def show_device() -> None:
-    """What is known only after the page: how good the detector is, and, at the foot of the sidebar, the device it runs on."""
-    if known := st.session_state.pop("strength_place", None):
-        place, config = known
-        if strength := strength_of(config):
-            _describe(place, config, str(strength))
+    """At the foot of the sidebar, after the page: the device that detectors run on."""
     if name := device_name():
-        st.sidebar.caption(f"Runs on the {name}")
+        with st.sidebar.container(key="device"):
+            st.caption(f"Runs on the {name}")
 
 
 def wait_for_input() -> NoReturn:

@@ -1,18 +1,19 @@
-"""What a link carries besides widgets that are bound to it, and what survives changing pages.
+"""What a link carries besides widgets that are bound to it.
 
-Streamlit forgets a page's widgets, and their part of the URL, when another page is opened. So the values are kept here
-and put back on the first run of the next page that has the widget.
+One of a few, side by side: words, of which one is always chosen, or bundled samples.
 """
 
+import math
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from types import MappingProxyType
+from typing import Any
 
 import streamlit as st
-from streamlit.errors import StreamlitAPIException
 
 from ui.frame.messages import escape
 
+LINKED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
+"""For widgets: the value is in the URL under the widget's key, and stays while another view or page is shown."""
 LONGEST = 60  # characters of a link's value in a notice
 
 
@@ -37,29 +38,6 @@ def enter(page: str) -> None:
         st.session_state["visit"] = st.session_state.get("visit", 0) + 1
 
 
-def carry_over(keys: Iterable[str], defaults: Mapping[str, object] = MappingProxyType({})) -> None:
-    """Before widgets are drawn: give those of a newly opened page the values they had; the URL goes first.
-
-    Of the keys that have a default here, others than the default go into the URL as well.
-    """
-    kept = st.session_state.get("kept", {})
-    for key in keys:
-        value, visit = kept.get(key, (None, None))
-        if value is not None and visit != st.session_state.get("visit") and key not in st.query_params:
-            st.session_state[key] = value
-            if key in defaults and value != defaults[key]:
-                # Streamlit puts it into the URL by itself, but the next `put_in_link` would write a link without it.
-                with suppress(StreamlitAPIException):  # bound already
-                    st.query_params[key] = f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def keep(keys: Iterable[str]) -> None:
-    """After widgets are drawn: remember what they say."""
-    visit = st.session_state.get("visit")
-    now = {key: (st.session_state[key], visit) for key in keys}
-    st.session_state["kept"] = {**st.session_state.get("kept", {}), **now}
-
-
 def asked(place: str, keys: Iterable[str]) -> dict[str, str]:
     """What the link of this visit says of these keys, when the place is drawn for the first time; later nothing.
 
@@ -73,13 +51,35 @@ def asked(place: str, keys: Iterable[str]) -> dict[str, str]:
     return {key: value for key in keys if (value := link_value(key)) is not None}
 
 
+def keep(place: str, keys: Iterable[str]) -> None:
+    """Remember what these widgets show where the URL says it, for `restore`; call it when they are drawn."""
+    state = st.session_state
+    state[f"{place}_kept"] = {
+        key: (state[key], text) for key in keys if key in state and (text := link_value(key)) is not None
+    }
+
+
+def restore(place: str) -> None:
+    """Set again what these widgets showed on the page before, in the state and in the URL; call it before they are drawn.
+
+    Streamlit's `persist_state` begins with the second run of a page: what a link set would be gone when the next thing that
+    happens is a change of pages. What was moved since is left to Streamlit.
+    """
+    for key, (value, text) in st.session_state.get(f"{place}_kept", {}).items():
+        if link_value(key) is None and st.session_state.get(key, value) == value:
+            st.session_state[key] = value
+            put_in_link(key, text)
+
+
 def differs(text: str, shown: object) -> bool:
     """Whether a link's words mean something else than what is shown."""
+    if text == str(shown):
+        return False
     try:
         number = float(text)
     except ValueError:
-        return text != str(shown)
-    return not isinstance(shown, (int, float)) or abs(number - shown) > 1e-6 * abs(number)
+        return True
+    return not isinstance(shown, (int, float)) or not math.isclose(number, shown, rel_tol=1e-6)
 
 
 def request(name: str, text: str, why: str, shown: object) -> str:
@@ -88,7 +88,7 @@ def request(name: str, text: str, why: str, shown: object) -> str:
     return f"The link asks for {name} = {escape(text[:LONGEST])}, {why}; shown is **{escape(value)}**."
 
 
-def say_unmet(
+def explain_unmet_link(
     place: str,
     wanted: Mapping[str, str],
     shown: Mapping[str, object],
@@ -112,6 +112,35 @@ def say_not_carried(address: str) -> None:
     )
 
 
+COPY = """
+<style>
+button { display: inline-flex; align-items: center; height: 2.5rem; padding: 0 .7rem; font: inherit; font-size: .9rem; cursor: pointer;
+  color: inherit; white-space: nowrap; background: none; border: 1px solid var(--st-border-color); border-radius: .5rem; }
+button:hover, button:focus-visible { color: var(--st-primary-color); border-color: var(--st-primary-color); }
+</style>
+<button title="The address of this page in this state">Copy link</button>
+"""
+COPYING = """
+export default function ({ parentElement }) {
+  const button = parentElement.querySelector("button");
+  button.onclick = async () => {
+    try { await navigator.clipboard.writeText(location.href); }
+    catch {  // a page that is not served over https may not use the clipboard
+      const field = document.body.appendChild(document.createElement("textarea"));
+      field.value = location.href; field.select(); document.execCommand("copy"); field.remove();
+    }
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy link"), 1500);
+  };
+}
+"""
+
+
+def copy_link() -> None:
+    """A button that takes the page's address, with the state in it, to the clipboard."""
+    st.components.v2.component("copy_link", html=COPY, js=COPYING)(key="copy_link", width="content")
+
+
 def notice(place: str, sentences: list[str], shown: object) -> None:
     """Show these sentences, and again on every run of this visit until what is `shown` changes."""
     kept = st.session_state.setdefault("link_notices", {})
@@ -122,3 +151,28 @@ def notice(place: str, sentences: list[str], shown: object) -> None:
         st.warning("  \n".join(kept[place][1]), icon=":material/link_off:")
     else:
         kept.pop(place, None)
+
+
+def one_of(label: str, options: Iterable[Any], key: str, **more: Any) -> Any:
+    """At first the first, and it is in the link. The label is for screen readers; `more` are settings of `st.segmented_control`, also in place of these."""
+    options = list(options)
+    settings = {"default": options[0], "label_visibility": "collapsed", **LINKED, **more}
+    return st.segmented_control(label, options, required=True, key=key, **settings)
+
+
+def choose_sample(
+    key: str, title: str, labels: Mapping[str, str], address: str, chosen: str, *, reset: str = ""
+) -> None:
+    """Bundled samples to click on, if there are any; st.session_state[chosen] then holds the address, and `reset` None."""
+    if not labels:
+        return
+
+    def take() -> None:
+        # A click on the chosen one would unselect it; the page keeps it.
+        if clicked := st.session_state[key]:
+            st.session_state[chosen] = clicked
+            if reset:
+                st.session_state[reset] = None
+
+    st.session_state[key] = address if address in labels else None
+    st.pills(title, list(labels), format_func=labels.__getitem__, key=key, on_change=take, wrap=True)

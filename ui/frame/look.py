@@ -27,20 +27,19 @@ STYLE = f"""
 }}
 .st-key-belonging button[aria-checked="true"], .st-key-foreign button[aria-checked="true"],
 .st-key-draws button[aria-checked="true"] {{ box-shadow: 0 0 0 2px #CC79A7; border-color: #CC79A7; }}
-.st-key-picture h3 {{ padding-top: 0; }}
-.st-key-picture img, .st-key-chosen img {{ image-rendering: pixelated; border-radius: 8px; }}
+[class*="st-key-picture"] h2 {{ padding: 0 0 0.25rem; font-size: 1.3rem; }}
+.st-key-example h2 {{ font-size: 1.2rem; }}
+.st-key-example button img {{ height: 44px; width: 44px; }}
+.st-key-verdict_first h3 {{ padding: 0; font-size: 1.05rem; }}
+@media (max-width: 1340px) {{ .st-key-verdict_first h3 {{ font-size: 0.95rem; }} .st-key-example button img {{ height: 36px; width: 36px; }} }}
+.st-key-draw_steps button {{ min-height: 2rem; padding: 0 0.6rem; }}
+.st-key-draws [data-testid="stButtonGroup"] > div {{ flex-wrap: nowrap; overflow-x: auto; padding: 3px; }}
+[class*="st-key-picture"] img, .st-key-chosen img {{ image-rendering: pixelated; border-radius: 8px; }}
 </style>
 """
 
 PRESENT = "present"
 """Key of the switch for the presenter view, and its name in the link."""
-PRESENTER_STYLE = """
-<style>
-html { font-size: 21px; }
-[data-testid="stSidebar"], [data-testid="stExpandSidebarButton"] { display: none; }
-[data-testid="stCaptionContainer"], [data-testid="stCaptionContainer"] p { font-size: 1rem; }
-</style>
-"""
 PHONE_STYLE = """
 <style>
 @media (max-width: 640px) {
@@ -62,9 +61,74 @@ PHONE_STYLE = """
   [data-testid="stSidebarNavItems"] li { flex: none; }
   [data-testid="stSidebarNavLink"] { white-space: nowrap; padding-right: 0.75rem; }
   [data-testid="stSidebarUserContent"] { padding: 0.25rem 1rem 0.5rem; }
+  .st-key-device { display: none; }
   [data-testid="stSidebarUserContent"] [data-testid="stVerticalBlock"] { gap: 0.4rem; }
 }
 </style>
+"""
+
+BAR_STYLE = """
+<style>
+/* The settings stay while one scrolls; the page's menu keeps its corner. */
+[data-testid="stMainBlockContainer"]:has(.st-key-bar, .st-key-page_head) { padding: 0.4rem 2rem 4rem; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-bar) {
+  position: sticky; top: 0; z-index: 999991; background: var(--st-background-color, BACKGROUND); padding: 0.3rem 2.5rem 0.5rem 0;
+  border-bottom: 1px solid var(--st-border-color, BORDER); margin-bottom: -0.4rem; }
+.st-key-bar h1 { font-size: 1.6rem; padding: 0; white-space: nowrap; line-height: 2.4rem; }
+.st-key-bar { flex-wrap: nowrap; }
+.st-key-page_head { padding-top: 3rem; }
+:is(.st-key-bar_below, .st-key-page_head) h1 { font-size: 1.7rem; padding: 0 0 1.2rem; }
+.st-key-bar > :is(:has(> .st-key-bar_n), :has(> .st-key-bar_epsilon), :has(> .st-key-bar_detector)) { min-width: 7rem; flex: 1 1 9rem; }
+.st-key-bar > :has(> .st-key-bar_epsilon) { flex-grow: 1.5; }
+.st-key-bar [data-testid="stVerticalBlock"] { gap: 0; }
+.st-key-bar [data-testid="stCaptionContainer"] p { font-size: 0.875rem; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.st-key-bar label p, .st-key-menu button p { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.st-key-bar [data-testid="stNumberInputStepDown"], .st-key-bar [data-testid="stNumberInputStepUp"] { display: none; }
+[data-testid="stPopoverBody"]:has(.st-key-menu_cards) { min-width: min(34rem, 92vw); }
+.st-key-menu_cards img { border-radius: 6px; image-rendering: pixelated; }
+.st-key-menu_cards [data-testid="stCaptionContainer"] p { white-space: normal; font-size: 0.8rem; }
+@media (max-width: 640px) {
+  [data-testid="stMainBlockContainer"]:has(.st-key-bar, .st-key-page_head) { padding: 0.25rem 1rem 4rem; }
+  [data-testid="stLayoutWrapper"]:has(> .st-key-bar) { padding-right: 0; }
+  .st-key-bar { gap: 0.6rem; }
+  .st-key-page_head { padding-top: 0; }
+  .st-key-bar > :has(h1), .st-key-bar_epsilon, .st-key-bar > :has(> .st-key-bar_epsilon), .st-key-experts, .st-key-copy_link {
+    position: absolute !important; width: 1px !important; min-width: 0 !important; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  .st-key-bar > :is(:has(> .st-key-bar_n), :has(> .st-key-bar_detector)) { min-width: 0; flex: 1 1 6rem; }
+  .st-key-bar label p { font-size: 0.75rem; }
+  /* The verdict comes before the things to choose. */
+  .st-key-verdict_first > [data-testid="stLayoutWrapper"] > [data-testid="stHorizontalBlock"] { flex-direction: column-reverse; }
+}
+</style>
+"""
+ARRIVED = """
+<script>
+// PAGE: another text on each page, so that this runs on each.
+// Streamlit adds an entry to the browser's history whenever the program writes into the address. Back should go back, once per page.
+if (!history.onePerPage) {
+  const push = history.pushState.bind(history);
+  history.pushState = (state, title, url) => {
+    const here = url && new URL(url, location.href).pathname === location.pathname;
+    return here ? history.replaceState(state, title, url) : push(state, title, url);
+  };
+  history.onePerPage = true;
+}
+// The names of the pages are lists with headings between them, which Streamlit nests in one list; and on a phone, where they
+// are a row to swipe, the one of this page is brought into view.
+var tidy = () => {  // not const: this runs again on the next page
+  for (const list of document.querySelectorAll("[data-testid=stSidebarNavItems]")) {
+    list.setAttribute("role", "presentation");
+    for (const part of list.children) part.setAttribute("role", part.tagName === "LI" ? "presentation" : "list");
+    for (const part of list.querySelectorAll("[data-testid=stNavSectionHeader]")) part.setAttribute("role", "presentation");
+  }
+  const here = document.querySelector("[data-testid=stSidebarNavLink][aria-current=page]");
+  if (here && innerWidth <= 640) {
+    const row = here.closest("[data-testid=stSidebarNav]");
+    row.scrollLeft += here.getBoundingClientRect().left - row.getBoundingClientRect().left - 16;
+  }
+};
+for (const wait of [0, 300, 1000, 3000]) setTimeout(tidy, wait);
+</script>
 """
 
 INK = {"light": "#FFFFFF", "dark": "#10161D"}
@@ -94,9 +158,12 @@ ICON = f'<svg xmlns="http://www.w3.org/2000/svg" width="48" height="32" viewBox=
 LOGO = f'<svg xmlns="http://www.w3.org/2000/svg" width="204" height="32" viewBox="0 0 204 32">{_MARK}{_WORDS}</svg>'
 
 
-def frame_style() -> None:
-    """For every page, once: the phone, and what the dark theme cannot say."""
-    st.html(PHONE_STYLE + (DARK_STYLE if is_dark() else ""))
+def frame_style(page: str) -> None:
+    """For the page of this title: the phone, what the dark theme cannot say, and what Streamlit's frame lacks."""
+    colours = ("#10161D", "#2C3947") if is_dark() else ("#FFFFFF", "#DCE3EA")  # as in .streamlit/config.toml
+    bar = BAR_STYLE.replace("BACKGROUND", colours[0]).replace("BORDER", colours[1])
+    st.html(PHONE_STYLE + bar + (DARK_STYLE if is_dark() else ""))
+    st.html(ARRIVED.replace("PAGE", page), unsafe_allow_javascript=True)
 
 
 def is_dark() -> bool:

@@ -1,6 +1,6 @@
 """Panels: parts of a page that a setting draws again, in place of the whole page."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection
 from functools import wraps
 from typing import ParamSpec
 
@@ -10,14 +10,14 @@ from streamlit.errors import StreamlitAPIException
 from ui.frame.messages import guard
 
 P = ParamSpec("P")
-
-Live = Mapping[str, Sequence[str]]
-"""Name of a setting -> keys of the panels that a change of it reruns, in place of the whole page."""
+JUDGED = ("epsilon", "n", "aggregate", "p")
+"""The settings that a verdict depends on."""
 
 
 def page_begins() -> None:
     """Until the page has run to its end, no panel can run alone."""
     st.session_state["page_complete"], st.session_state["unfinished"] = False, ()
+    st.session_state["panels"] = {}
 
 
 def page_complete() -> None:
@@ -25,13 +25,17 @@ def page_complete() -> None:
     st.session_state["page_complete"] = True
 
 
-def panel(key: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """A fragment that shows the settings as they are now, and bad input as a sentence."""
+def panel(key: str, on: Collection[str] = ()) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """A fragment that shows the settings as they are now, and bad input as a sentence.
+
+    `on` are the settings and choices that draw it again, in place of the whole page: see `rerun_on`.
+    """
 
     def decorate(draw: Callable[P, None]) -> Callable[P, None]:
         @st.fragment(key=key)
         @wraps(draw)
         def drawn(*args: P.args, **kwargs: P.kwargs) -> None:
+            st.session_state.setdefault("panels", {})[key] = on
             with guard():
                 draw(*args, **kwargs)
                 unfinished = st.session_state.get("unfinished", ())
@@ -40,6 +44,13 @@ def panel(key: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
         return drawn
 
     return decorate
+
+
+def rerun_on(name: str, first: tuple[str, ...] = ()) -> None:
+    """For callbacks: this setting or choice has changed, so draw again the panels of the page that depend on it, in their order
+    on the page and after the fragments that go `first`; the whole page when none does."""
+    on_it = tuple(key for key, on in st.session_state.get("panels", {}).items() if name in on)
+    rerun_panels(*first, *on_it) if on_it else rerun_panels()
 
 
 def rerun_panels(*fragments: str) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from idecode_core.draws import content_hash
 from idecode_core.errors import DataError
-from idecode_core.files.limits import IMAGE_BYTES
+from idecode_core.files.names import IMAGE_BYTES
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.image.read import EXTENSIONS, read_image
 from idecode_core.image.sets import class_names, dataset_and_class, load_images
@@ -20,14 +20,17 @@ if TYPE_CHECKING:
     from idecode_core.detector import Detector
     from idecode_core.scorer import Inspected, Variant
 
-SETS: dict[str, tuple[str, ...]] = {  # dataset -> what its classes are called
-    "fashion": class_names("fashion"),
-    "cifar10": class_names("cifar10"),
-    "digits": tuple(f"digit {digit}" for digit in range(10)),
+SETS: dict[str, tuple[str, ...]] = {  # dataset -> what its classes are called; colour first
+    "numbers": ("drawn house number",),
     "photos": ("temple", "flower"),
+    "cifar10": class_names("cifar10"),
+    "fashion": class_names("fashion"),
+    "digits": tuple(f"digit {digit}" for digit in range(10)),
     "textures": ("stripes", "checkers", "noise", "blobs", "gradient"),
 }
 BELONGS = "in-distribution"
+FIRST = "cifar10-sample-60"
+"""A dog: for a detector of such photographs the page begins with something that passes."""
 PICTURES_ID = 10
 PICTURES_OOD = 3  # of each other set
 WIDTH = 104  # pixels
@@ -51,7 +54,8 @@ def _gallery(dataset: str) -> Gallery:
             shown = f"![{sample.name}]({data_uri(sample.thumbnail)})"
             groups[sample.truth != BELONGS][sample.address] = shown
     title = "Something else" if dataset else "Pictures to try"
-    return Gallery(*groups, next(iter({**groups[1], **groups[0]}), ""), title)
+    first = next(iter({**groups[1], **groups[0]}), "")
+    return Gallery(*groups, FIRST if FIRST in groups[0] else first, title)
 
 
 def _variety(name: str, dataset: str) -> list[int]:

@@ -2,6 +2,10 @@
 
 Keyed by (detector, seed, content), which determine them; n, epsilon and F only slice what is here. torch is at work here,
 so pages import this file when they need it.
+
+What is stored with a detector, for the pages that look at it: scores of test sets, or a sentence about what is missing.
+
+How good each detector is, from its stored scores: computed once for all visitors, and not before a page has painted.
 """
 
 import hashlib
@@ -13,8 +17,10 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from idecode_core.conformal.judge import p_by_n
+from idecode_core.errors import IdecodeError
 from idecode_core.folder.settings import FolderSettings
-from ui.frame.cache import get_configs, get_detector, own_store, remembered
+from ui.frame.cache import get_configs, get_detector, get_stored, remembered, session_store
+from ui.frame.messages import escape, refused
 from ui.frame.modality import Modality
 from ui.frame.samples import Sample, decoded_sample
 from ui.frame.settings import current
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
     from idecode_core.draws import Prepared
 
     Key = tuple[Detector, int, str]
+    from idecode_core.folder.stored import Stored
+
 
 MAX_VECTORS = 20_000
 MAX_PREPARED = 500  # a few kilobytes each for pictures, a megabyte for sounds
@@ -40,20 +48,20 @@ def arrive(modality: Modality, name: str, data: bytes) -> Sample:
     sample = decoded_sample(modality, name, data, decoded)
     settings = current()
     detector = get_detector(get_configs()[settings.detector])
-    waiting = own_store("prepared_store", MAX_PREPARED)
+    waiting = session_store("prepared_store", MAX_PREPARED)
     waiting[detector, settings.seed, sample.content_hash] = detector.scorer.prepare(decoded, settings.seed)
     return sample
 
 
 def take_prepared(detector: "Detector", sample: Sample, seed: int) -> "Prepared":
     """What the model takes in, from the sample's arrival; decoded again under another detector or seed."""
-    waiting: dict[Key, Prepared] = own_store("prepared_store", MAX_PREPARED)
+    waiting: dict[Key, Prepared] = session_store("prepared_store", MAX_PREPARED)
     found = waiting.pop((detector, seed, sample.content_hash), None)
     return found or detector.scorer.prepare(sample.decode(), seed)
 
 
 def vector_store() -> "dict[Key, NDArray[np.float64]]":
-    return own_store("score_store", MAX_VECTORS)
+    return session_store("score_store", MAX_VECTORS)
 
 
 def score_vectors(detector: "Detector", samples: Sequence[Sample], seed: int) -> NDArray[np.float64]:
@@ -126,4 +134,30 @@ def growing_p_values(
     key = (detector, seed, sample.content_hash, aggregate)
     return remembered(
         "growth_store", MAX_INSPECTED, key, lambda: p_by_n(detector.calibration, vector, aggregate)
+    )
+
+
+def stored_or_said(config: FolderSettings) -> "Stored | None":
+    """What is stored with a detector, or None, after a sentence where something is wrong with it."""
+    try:
+        return get_stored(config)
+    except IdecodeError as error:
+        refused([str(error)])
+        return None
+
+
+def stored_or_none(config: FolderSettings) -> "Stored | None":
+    """The same without a word."""
+    try:
+        return get_stored(config)
+    except IdecodeError:
+        return None
+
+
+def no_scores(config: FolderSettings) -> None:
+    st.info(
+        f"No test scores are stored with **{escape(config.name)}** yet. With the datasets at hand, "
+        f"`python -m idecode_core paper score-sets {config.folder.name}` makes them once. Until then, choose another detector in "
+        "the sidebar, or bring your own scores or files.",
+        icon=":material/info:",
     )

@@ -12,6 +12,7 @@ from idecode_core.folder.settings import FolderSettings, checkpoint_root
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
+    from idecode_core.quality.user_data import Lost
 
 MOST = 8  # per session; the oldest goes
 
@@ -24,6 +25,8 @@ class SessionDetector:
     detector: "Detector"
     card: str
     parent: str
+    lost: "Lost | None" = None
+    """What the new calibration costs."""
 
 
 def session_detectors() -> dict[str, SessionDetector]:
@@ -32,7 +35,9 @@ def session_detectors() -> dict[str, SessionDetector]:
     return store
 
 
-def add_detector(detector: "Detector", card: str, parent: FolderSettings) -> SessionDetector:
+def add_detector(
+    detector: "Detector", card: str, parent: FolderSettings, lost: "Lost | None" = None
+) -> SessionDetector:
     """Offer a detector on every page of this session. It has the parent's scorer and nothing else of it."""
     config = replace(
         parent,
@@ -48,7 +53,7 @@ def add_detector(detector: "Detector", card: str, parent: FolderSettings) -> Ses
     store.pop(detector.name, None)
     while len(store) >= MOST:
         del store[next(iter(store))]
-    store[detector.name] = SessionDetector(config, detector, card, parent.name)
+    store[detector.name] = SessionDetector(config, detector, card, parent.name, lost)
     return store[detector.name]
 
 

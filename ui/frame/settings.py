@@ -1,4 +1,5 @@
-"""The settings that all pages share: they survive changing pages and are in the URL, so a link reproduces the view.
+"""Settings that all pages share, in a bar that stays in view. They survive changing pages and are in the URL, so a link
+reproduces the view.
 
 Each widget's key is also its name in the URL; Streamlit keeps the two in step and leaves out what is at its default.
 Where a link asks for something that cannot be shown, a notice says so.
@@ -6,22 +7,23 @@ Where a link asks for something that cannot be shown, a notice says so.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
+from idecode_core.conformal.calibration import AGGREGATES as KNOWN
+from idecode_core.conformal.settings import Settings
 from idecode_core.folder.settings import FolderSettings
-from ui.frame import links
+from ui.frame import links, session
 from ui.frame.cache import get_configs
-from ui.frame.detectors import DEFAULT_DETECTOR, describe, in_order, menu
-from ui.frame.links import asked, carry_over, keep, link_value
+from ui.frame.detectors import choose_detector, in_order
+from ui.frame.links import LINKED, asked, copy_link, link_value
 from ui.frame.messages import escape
-from ui.frame.panels import Live, page_begins, rerun_panels
+from ui.frame.panels import page_begins, rerun_on
 
 DEFAULT_N = 5
-DEFAULT_EPSILON = 0.05
+DEFAULT_EPSILON = Settings().epsilon
 EPSILONS = tuple(
     sorted(
         {i / 1000 for i in range(1, 20)}
@@ -31,89 +33,76 @@ EPSILONS = tuple(
     )
 )
 LEAST_EPSILON, LARGEST_EPSILON = 1e-6, 0.99
-AGGREGATES = ("sum", "mean", "max", "sum_of_logs")  # as in conformal.calibration, which is slow to import
+AGGREGATES = tuple(KNOWN)
 P_KINDS = ("conservative", "smoothed")
-DEFAULTS = {
-    "detector": DEFAULT_DETECTOR,
-    "n": DEFAULT_N,
-    "epsilon": DEFAULT_EPSILON,
-    "aggregate": AGGREGATES[0],
-    "p": P_KINDS[0],
-    "seed": 0,
-}
-KEYS = tuple(DEFAULTS)
+KEYS = ("detector", "n", "epsilon", "aggregate", "p", "seed")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the visitor chose in the sidebar."""
+class Chosen(Settings):
+    """What the visitor chose in the bar: the shared settings, n within what the detector has, and the detector."""
 
-    detector: str  # name of the folder below the checkpoint root
-    n: int
-    epsilon: float
-    aggregate: str
-    smoothed: bool
-    seed: int
+    n: int = DEFAULT_N
+    aggregate: str = AGGREGATES[0]
+    detector: str = ""  # name of the folder below the checkpoint root
 
 
-def sidebar(live: Live | None = None) -> Settings:
-    """Draw the settings in the sidebar and return them.
-
-    A page with panels names in `live` those that a setting reruns, for instance {"epsilon": ["verdict"]}; inside
-    such a panel read `current()`, because its arguments are those of the last full run.
-    """
-    enter_by_app()
+def settings_bar(title: str = "", draws: int | None = None) -> Chosen:
+    """Draw the settings above the page, under its title, and return them. Inside of a panel read `current()`: its
+    arguments are those of the last full run. `draws` is for a page that shows scores of a visitor's own: they have so many per
+    point, and no detector of ours has to do with them."""
+    enter_by_app(has_bar=True)
     page_begins()
-    carry_over(KEYS, DEFAULTS)
+    session.enter()
     wanted = asked("settings", KEYS)
-    live = live or {}
+    links.restore("settings")
     configs = get_configs()
-    if st.session_state.get("detector", next(iter(configs))) not in configs:
-        del st.session_state["detector"]  # its folder is gone
-
-    with st.sidebar:
-        st.selectbox(
-            "Detector",
-            in_order(configs),
-            help="A trained model with its calibration. What it was trained on is 'in-distribution' for it.",
-            key="detector",
-            bind="query-params",
-        )
+    offered = in_order(configs)
+    for name in (wanted.get("detector"), offered[0]):
+        if name in configs and (
+            name == wanted.get("detector") or st.session_state.get("detector") not in configs
+        ):
+            st.session_state["detector"] = name
+    with st.container(key="bar", horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if title:
+            st.title(title, width="content")
+        if draws is None:
+            with st.container(key="bar_detector", width="stretch", gap=None):
+                choose_detector(configs, offered)
         config = configs[st.session_state["detector"]]
-        describe(config)
-        menu(configs)
-        settle_n(config.n_max)
-        if config.n_max == 1:
-            wanted.pop("n", None)  # the sidebar says why there is none
+        n_max = draws or config.n_max
+        settle_n(n_max)
+        if n_max == 1:
+            wanted.pop("n", None)  # the bar says why there is none
         # Also where it is written in another way than Streamlit would.
         if (epsilon := usable_epsilon(wanted.get("epsilon"))) is not None:
             st.session_state["epsilon"] = epsilon
-        _sliders(config.n_max, live)
-        with st.expander("For experts", icon=":material/tune:"):
-            _kinds(live)
-            st.number_input(
-                "Seed",
-                0,
-                2**31 - 1,
-                0,
-                help="Chooses the random transforms, together with the input's content. Same input and seed, same answer.",
-                key="seed",
-                bind="query-params",
-            )
-    say_unmet(wanted, config)
+        if draws != 1:
+            with st.container(key="bar_n", width="stretch"):
+                _n_slider(n_max)
+        with st.container(key="bar_epsilon", width="stretch"):
+            _epsilon_slider()
+        with st.container(key="bar_exact", width=104):
+            _exact_epsilon()
+        with st.popover(
+            "", icon=":material/tune:", help="For experts: F, p-value, seed", key="experts", type="tertiary"
+        ):
+            _kinds()
+        copy_link()
+    explain_unmet_link(wanted, config)
+    session.in_sidebar()
+    links.keep("settings", KEYS)
     return current()
 
 
 def settle_n(n_max: int) -> None:
     """Before the slider is drawn: n within its range. Where there is none, n waits for a detector that has one."""
     st.session_state["n_max"] = n_max
-    if n_max == 1:  # else Streamlit forgets it with the slider
-        st.session_state["n"] = st.session_state.get("n", DEFAULT_N)
-    elif st.session_state.get("n", 1) > n_max:
+    if n_max > 1 and st.session_state.get("n", 1) > n_max:
         st.session_state["n"] = n_max
 
 
-def say_unmet(wanted: Mapping[str, str], config: FolderSettings) -> None:
+def explain_unmet_link(wanted: Mapping[str, str], config: FolderSettings) -> None:
     """A sentence for each setting that a link asks for and that is not what is shown."""
     why = {
         "detector": "which is not here",
@@ -123,8 +112,8 @@ def say_unmet(wanted: Mapping[str, str], config: FolderSettings) -> None:
         "p": f"but it must be one of {', '.join(P_KINDS)}",
         "seed": "but it must be a whole number from 0 on",
     }
-    shown = {key: st.session_state[key] for key in KEYS}
-    links.say_unmet("settings", wanted, shown, why)
+    shown = {key: st.session_state.get(key) for key in KEYS}
+    links.explain_unmet_link("settings", wanted, shown, why)
 
 
 def usable_epsilon(text: object) -> float | None:
@@ -139,13 +128,12 @@ def usable_epsilon(text: object) -> float | None:
 
 
 # Fragments, because of what Streamlit does before the callback of a widget: outside of a fragment it takes the whole page for
-# old, and forgets the downloads and sounds that are on it.
-@st.fragment(key="sliders")
-def _sliders(n_max: int, live: Live) -> None:
+# old, and forgets the downloads and sounds that are on it. A slider is never drawn again by its own move: what arrives while
+# the visitor presses on would put the handle back.
+@st.fragment(key="n_slider")
+def _n_slider(n_max: int) -> None:
     if n_max == 1:
-        st.caption(
-            "n = 1: this method looks at the input once, as it is, so there are no transforms to draw."
-        )
+        st.caption("n = 1: this method looks at the input once, as it is.")
     else:
         st.slider(
             "Transforms, n",
@@ -153,79 +141,100 @@ def _sliders(n_max: int, live: Live) -> None:
             n_max,
             min(DEFAULT_N, n_max),
             help="How many random transforms of the input are scored. More make the answer steadier.",
-            **_link("n", live),
+            **_setting("n"),
         )
+
+
+@st.fragment(key="epsilon_slider")
+def _epsilon_slider() -> None:
     asked_for = usable_epsilon(link_value("epsilon")), st.session_state.get("epsilon")
     st.select_slider(
-        "False alarms allowed, epsilon",
+        "False alarms, epsilon",
         sorted({*EPSILONS, *(epsilon for epsilon in asked_for if epsilon is not None)}),
         DEFAULT_EPSILON,
         format_func=lambda epsilon: f"{epsilon:g}",
         help="Of in-distribution inputs, at most this share is flagged, on average. An input is flagged when p < epsilon.",
-        **_link("epsilon", live, "sliders"),
+        key="epsilon",
+        on_change=_slid,
+        **LINKED,
     )
-    st.session_state["exact_epsilon"] = st.session_state["epsilon"]
+
+
+def _slid() -> None:
+    st.session_state["epsilon_slid"] = True
+    rerun_on("epsilon", first=("exact_epsilon",))
+
+
+@st.fragment(key="exact_epsilon")
+def _exact_epsilon() -> None:
+    st.session_state.pop("epsilon_slid", None)
+    st.session_state["exact"] = st.session_state["epsilon"]
     st.number_input(
         "epsilon, exactly",
         LEAST_EPSILON,
         LARGEST_EPSILON,
         step=0.001,
         format="%g",
-        help="Any value; the slider above has the usual ones.",
-        key="exact_epsilon",
-        on_change=_take_exact_epsilon,
-        args=(tuple(live.get("epsilon", ())),),
+        key="exact",
+        on_change=_typed,
     )
 
 
-def _take_exact_epsilon(panels: tuple[str, ...]) -> None:
-    use_epsilon(st.session_state["exact_epsilon"], *(("sliders", *panels) if panels else ()))
+def _typed() -> None:
+    """Nobody types and slides at once: what comes together with a move of the slider is what the box held before, and late."""
+    if not st.session_state.pop("epsilon_slid", False):
+        _set_epsilon(st.session_state["exact"])
+        rerun_on("epsilon", first=("epsilon_slider", "exact_epsilon"))
 
 
-def use_epsilon(epsilon: float, *panels: str) -> None:
-    """For callbacks: set epsilon and rerun these panels. Other panels than the slider's own have the whole page rerun:
+def use_epsilon(epsilon: float) -> None:
+    """For callbacks of other widgets: set epsilon and run the whole page. A fragment that runs before the slider's would use up
+    the news that its value has changed."""
+    _set_epsilon(epsilon)
+    st.rerun()
 
-    a fragment that runs before the slider's would use up the news that its value has changed.
-    """
+
+def _set_epsilon(epsilon: float) -> None:
     if (usable := usable_epsilon(epsilon)) is not None:
         st.session_state["epsilon"] = usable
-    rerun_panels(*panels)
 
 
 @st.fragment(key="kinds")
-def _kinds(live: Live) -> None:
+def _kinds() -> None:
     st.selectbox(
         "Aggregate, F",
         AGGREGATES,
         help="How the n scores of one input become one score. The paper sums; any choice keeps the guarantee.",
-        **_link("aggregate", live),
+        **_setting("aggregate"),
     )
     st.selectbox(
         "p-value",
         P_KINDS,
         help="Conservative, as in the paper, counts ties against the flag. Smoothed breaks ties at random, so that p is exactly "
         "uniform on in-distribution data.",
-        **_link("p", live),
+        **_setting("p"),
+    )
+    st.number_input(
+        "Seed",
+        0,
+        2**31 - 1,
+        0,
+        help="Chooses the random transforms, together with the input's content. Same input and seed, same answer.",
+        **_setting("seed"),
     )
 
 
-def _link(name: str, live: Live, *also: str) -> dict[str, Any]:
-    """Key, URL and callback of one widget; `also` are panels that are drawn again together with the page's own."""
-    panels = live.get(name, ())
-    return {
-        "key": name,
-        "bind": "query-params",
-        "on_change": partial(rerun_panels, *((*panels, *also) if panels else ())),
-    }
+def _setting(name: str) -> dict[str, Any]:
+    """Key, URL and callback of one widget."""
+    return {"key": name, "on_change": lambda: rerun_on(name), **LINKED}
 
 
-def current() -> Settings:
+def current() -> Chosen:
     """The settings as they are now; also right inside a fragment and in callbacks."""
     state = st.session_state
-    keep(KEYS)
-    return Settings(
+    return Chosen(
         detector=state["detector"],
-        n=min(int(state["n"]), int(state.get("n_max", state["n"]))),
+        n=min(int(state.get("n", DEFAULT_N)), int(state["n_max"])),
         epsilon=float(state["epsilon"]),
         aggregate=state["aggregate"],
         smoothed=state["p"] == "smoothed",
@@ -233,8 +242,9 @@ def current() -> Settings:
     )
 
 
-def enter_by_app() -> None:
-    """Run app.py first when a link to one page is the first visit to a new server.
+def enter_by_app(has_bar: bool = False) -> None:
+    """Run app.py first when a link to one page is the first visit to a new server. A page without the bar of settings has its
+    *Copy link* in the sidebar.
 
     Until st.navigation has been called once, Streamlit takes a folder named pages/ for its older kind of app and
     runs the page alone, without navigation and page settings.
@@ -242,3 +252,7 @@ def enter_by_app() -> None:
     if PagesManager.uses_pages_directory:
         PagesManager.uses_pages_directory = False
         st.rerun()
+    session.take_token()
+    if not has_bar:
+        with st.sidebar:
+            copy_link()

@@ -8,10 +8,10 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from idecode_core.audio.gallery import gallery_sounds
 from idecode_core.audio.read import EXTENSIONS, Sound, read_sound
+from idecode_core.audio.sets import gallery_sounds
 from idecode_core.draws import content_hash
-from idecode_core.files.limits import SOUND_BYTES, SOUND_SECONDS
+from idecode_core.files.names import SOUND_BYTES, SOUND_SECONDS
 from idecode_core.folder.settings import FolderSettings
 from ui.frame import pictures
 from ui.frame.cache import remembered
@@ -34,7 +34,7 @@ MAX_DECODED = 4  # sounds that are held for the player and the waveform
 def picture_of(sound: Sound) -> NDArray[np.uint8]:
     """The spectrogram of the whole sound at about COLUMNS x 64 pixels, standardised by itself: any detector may look later."""
     from idecode_core.audio.features import LogMel
-    from idecode_core.audio.variants import spectrogram_picture
+    from idecode_core.audio.scorer import spectrogram_picture
 
     samples = sound.at(RATE).samples
     features = LogMel(RATE, fft=1024, hop=max(64, len(samples) // COLUMNS))
@@ -105,13 +105,13 @@ def show(sample: Sample) -> None:
 def closer(detector: "Detector", sample: Sample, inspected: "Inspected", n: int) -> None:
     """Waveform and spectrogram; for long sounds, how strange each stretch is."""
     from idecode_core.audio.listening import spectrogram
-    from idecode_core.audio.scorer import AudioScorer, InspectedSound
+    from idecode_core.audio.scorer import InspectedSound, TakesSounds
     from idecode_core.plots import audio as figures
 
-    if not isinstance(detector.scorer, AudioScorer) or not isinstance(inspected, InspectedSound):
+    if not isinstance(detector.scorer, TakesSounds) or not isinstance(inspected, InspectedSound):
         return  # several models that hear the sound differently
     features, sound = detector.scorer.features, decoded(sample)
-    st.markdown("#### What the model hears")
+    st.markdown("### What the model hears")
     st.caption(
         f"{sound.seconds:.1f} s at {sound.sample_rate:,} Hz, taken to {features.sample_rate:,} Hz. Brighter is louder."
     )
@@ -126,7 +126,7 @@ def closer(detector: "Detector", sample: Sample, inspected: "Inspected", n: int)
     )
     found = inspected.by_block
     if len(found.scores) > 1:
-        st.markdown("#### Where it is strange")
+        st.markdown("### Where it is strange")
         st.caption(
             f"Each stretch of {features.block_seconds:.1f} s on its own, with the same masks. Orange is above the band "
             "of whole calibration sounds. The verdict is about the whole recording; single stretches have no guarantee."
@@ -142,10 +142,10 @@ def closer(detector: "Detector", sample: Sample, inspected: "Inspected", n: int)
 def enlarge(detector: "Detector", inspected: "Inspected", variants: "Sequence[Variant]") -> None:
     """The spectrogram with what is hidden, what the model said, and how the rest sounds."""
     from idecode_core.audio.listening import audible, hidden_cells, spectrogram, wav_bytes
-    from idecode_core.audio.scorer import AudioScorer, InspectedSound
+    from idecode_core.audio.scorer import InspectedSound, TakesSounds
     from idecode_core.plots import audio as figures
 
-    if not isinstance(detector.scorer, AudioScorer) or not isinstance(inspected, InspectedSound):
+    if not isinstance(detector.scorer, TakesSounds) or not isinstance(inspected, InspectedSound):
         return pictures.enlarge(detector, inspected, variants)
     (variant,) = variants
     features = detector.scorer.features

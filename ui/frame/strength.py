@@ -8,10 +8,10 @@ from idecode_core.errors import IdecodeError
 from idecode_core.folder.settings import FolderSettings
 from ui.frame.cache import Stamps, get_stored, stored_stamps
 
-if TYPE_CHECKING:
-    from idecode_core.evaluation.strength import Strength
-
 KNOWN = "known_strengths"
+
+if TYPE_CHECKING:
+    from idecode_core.quality.strength import Strength
 
 
 def strength_of(config: FolderSettings) -> "Strength | None":
@@ -30,7 +30,7 @@ def known_strength(config: FolderSettings) -> "Strength | None":
 
 @st.cache_data(show_spinner=False)
 def _strength(_config: FolderSettings, folder: str, stamps: Stamps) -> "Strength | None":
-    from idecode_core.evaluation.strength import strength
+    from idecode_core.quality.strength import strength
 
     try:
         stored = get_stored(_config)

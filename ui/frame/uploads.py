@@ -13,8 +13,8 @@ import streamlit as st
 
 from idecode_core.errors import IdecodeError, InputError
 from idecode_core.files.archives import File, read_files
-from idecode_core.files.limits import ARCHIVE_BYTES, SCORES_BYTES, UNPACKED_BYTES
-from ui.frame.choices import one_of
+from idecode_core.files.names import ARCHIVE_BYTES, SCORES_BYTES, UNPACKED_BYTES
+from ui.frame.links import one_of
 from ui.frame.messages import refused
 from ui.frame.modality import Modality
 from ui.frame.samples import Sample, data_uri
@@ -32,9 +32,16 @@ CHECKED = "_checked"
 
 
 def many_files(
-    label: str, key: str, modality: Modality, *, folder: bool = False, compact: bool = False
+    label: str,
+    key: str,
+    modality: Modality,
+    *,
+    folder: bool = False,
+    compact: bool = False,
+    copies: bool = False,
 ) -> list[Sample]:
-    """Files for a set: loose, zipped or a folder, copies left out; kept for this session, over page changes too."""
+    """Files for a set: loose, zipped or a folder; kept for this session, over page changes too. `copies` stay where a source is
+    to be known as it is: what it sends often today it sends often tomorrow."""
     files, changed = uploader(
         label,
         key,
@@ -48,7 +55,7 @@ def many_files(
     if changed:
         # Whatever happens now, the files of the upload before are not used.
         st.session_state[key + CHECKED] = {}
-        st.session_state[key + CHECKED] = take_in(files, key, modality)
+        st.session_state[key + CHECKED] = receive_files(files, key, modality, copies=copies)
     store = st.session_state.get(key + CHECKED, {})
     if store.get("modality") is not modality:  # nothing yet, or another kind of detector was chosen
         return []
@@ -65,7 +72,9 @@ def many_files(
     return list(samples)
 
 
-def take_in(files: Sequence[Any], key: str, modality: Modality) -> dict[str, Any]:
+def receive_files(
+    files: Sequence[Any], key: str, modality: Modality, *, copies: bool = False
+) -> dict[str, Any]:
     """What an uploader holds, as samples and sentences; an error of the program is a sentence too."""
     samples: list[Sample] = []
     try:
@@ -73,8 +82,8 @@ def take_in(files: Sequence[Any], key: str, modality: Modality) -> dict[str, Any
             [File(file.name, file.getvalue()) for file in files], modality.extensions, room_left(key)
         )
         found, sentences = check_files(contents.files, modality)
-        samples, copies = without_copies(found)
-        sentences = [*contents.refused, *sentences, *copies]
+        samples, said = (found, []) if copies else without_copies(found)
+        sentences = [*contents.refused, *sentences, *said]
     except IdecodeError:
         raise
     except Exception:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from idecode_core.conformal.judge import Judgement, Verdict, judge, smoothing_generator
 from idecode_core.verdict import sentence
-from ui.frame.settings import Settings
+from ui.frame.settings import Chosen
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
@@ -18,7 +18,7 @@ def verdicts(
     detector: "Detector",
     hashes: Iterable[str],
     vectors: NDArray[np.float64],
-    settings: Settings,
+    settings: Chosen,
     *,
     together: bool = False,
 ) -> Judgement:

@@ -1,6 +1,6 @@
 """The Guarantee page's fragment: a calibration size, and what follows from it. It slices stored scores only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,24 +8,26 @@ import streamlit as st
 
 from idecode_core.conformal import exceeding_share
 from idecode_core.conformal.calibration import Calibration, aggregate_scores
-from idecode_core.evaluation.methods import runs
-from idecode_core.folder.scores import DRAWS_PER_RUN
+from idecode_core.conformal.observed import ObservedRate, Study, observed_rate, p_value_histogram, study
+from idecode_core.conformal.statement import Guarantee
 from idecode_core.folder.settings import FolderSettings
-from idecode_core.folder.stored import Stored
-from idecode_core.guarantees.observed import ObservedRate, Study, observed_rate, p_value_histogram, study
-from idecode_core.guarantees.statement import Guarantee
+from idecode_core.folder.shelf import DRAWS_PER_RUN
+from idecode_core.folder.stored import Stored, has_scores
 from idecode_core.plots.guarantee import false_detection_rates, p_value_uniformity, rate_law
+from idecode_core.quality.methods import runs
 from idecode_core.report.content import Value
 from idecode_core.report.guarantees import guarantee_notebook, guarantee_report
-from ui.frame.cache import get_calibration, stored_stamps
-from ui.frame.choices import one_of
+from ui.frame.cache import get_calibration, get_configs, stored_stamps
+from ui.frame.detectors import in_order
 from ui.frame.export import download_row
-from ui.frame.links import asked, carry_over, keep, say_unmet
+from ui.frame.links import LINKED, asked, explain_unmet_link, one_of
 from ui.frame.look import show
-from ui.frame.panels import panel
-from ui.frame.settings import Settings, current
-from ui.frame.stored import no_scores, stored_or_said
-from ui.guarantee.card import card, use_corrected
+from ui.frame.panels import JUDGED, panel
+from ui.frame.scores import no_scores, stored_or_none, stored_or_said
+from ui.frame.settings import Chosen, current
+from ui.guarantee.card import card
+from ui.guarantee.groups import groups, warning
+from ui.guarantee.shifted import shifted
 
 NAMES = {"g_k": "k", "g_span": "the range", "g_view": "the figure", "g_sure": "how sure"}
 """Keys of the page's own widgets, and what a notice calls them."""
@@ -36,11 +38,10 @@ VIEWS = {"rate": "Rate", "minus": "Rate minus epsilon"}
 REPEATS = 100
 
 
-@panel("guarantee")
+@panel("guarantee", on=(*JUDGED, "seed"))
 def show_guarantee(config: FolderSettings) -> None:
     """Controls, the figure of rates against epsilon, the statement beside it; below, the details and the card."""
     settings = current()
-    carry_over(KEYS)
     wanted = asked("guarantee", KEYS)
     notices = st.container()
     left, right = st.columns([2.1, 1], gap="large")
@@ -50,29 +51,37 @@ def show_guarantee(config: FolderSettings) -> None:
         k, top, view = controls(calibration.k, wanted.get("g_k", ""))
     guarantee = Guarantee(k, settings.epsilon)
     found = study_of(stored, k, top, settings) if stored else None
-    drawn = figures(guarantee, found, top)
     with left:
+        others = beside(config, k, top, settings) if stored else {}
+    drawn = figures(guarantee, found, top, others)
+    with left:
+        st.markdown(
+            "## False detection rate (FDR) against epsilon",
+            help="The share of inputs that belong and are flagged all the same: false alarms. The paper calls it FDR; it is not the false "
+            f"discovery rate, which is the share of the flagged inputs that belong. {how_drawn(guarantee, found)}",
+        )
         figure, caption = drawn[view]()
         show(figure, key=f"g_{view}", look_for=caption)
     with right:
         statement(guarantee, found, calibration.k)
     details(guarantee, found)
+    n = draws_used(calibration, settings)
+    shifted(config, stored, calibration, n, settings)
+    worst = groups(stored, n, settings.epsilon, settings.aggregate)
     guarantee = card(guarantee)
-    if found is not None and observed(guarantee, found).rate > guarantee.epsilon:
-        with right:
-            use_corrected(guarantee, "g_use_seen")
     downloads(config, calibration, guarantee, found, settings, drawn)
     if stored is None:
         no_scores(config)
     with notices:
+        if worst is not None:
+            st.warning(warning(worst, settings.epsilon), icon=":material/groups:")
         shown = {key: _as_in_link(key) for key in KEYS}
         other = {
             key: text for key, text in wanted.items() if text.replace(",", "") != shown[key].replace(",", "")
         }
-        say_unmet(
+        explain_unmet_link(
             "guarantee", other, shown, dict.fromkeys(KEYS, "which is not offered for this detector"), NAMES
         )
-    keep(KEYS)
 
 
 def _as_in_link(key: str) -> str:
@@ -94,7 +103,7 @@ def controls(pool: int, wanted: str) -> tuple[int, float, str]:
     if st.session_state.get("g_k", pool) not in sizes:  # of another detector
         st.session_state["g_k"] = pool
     k = st.select_slider(
-        "Calibration size, k", sizes, pool, key="g_k", bind="query-params", format_func=lambda size: f"{size:,}",
+        "Calibration size, k", sizes, pool, key="g_k", **LINKED, format_func=lambda size: f"{size:,}",
         help=f"How many of the {pool:,} calibration inputs are used. Fewer make the rate of a single set vary more.",
     )  # fmt: skip
     with st.container(horizontal=True):
@@ -103,13 +112,13 @@ def controls(pool: int, wanted: str) -> tuple[int, float, str]:
     return int(k), float(span), str(view)
 
 
-def study_of(stored: Stored, k: int, top: float, settings: Settings) -> Study:
+def study_of(stored: Stored, k: int, top: float, settings: Chosen) -> Study:
     """What calibration sets of size k do to the iD test set, in the precision of its stored scores."""
     n = draws_used(stored.calibration, settings)
     return _study(stored, k, top, n, settings.aggregate, settings.smoothed, settings.seed)
 
 
-def draws_used(calibration: Calibration, settings: Settings) -> int:
+def draws_used(calibration: Calibration, settings: Chosen) -> int:
     """n, as far as the stored scores go; the same on Evaluate."""
     return min(settings.n, calibration.n_max, DRAWS_PER_RUN)
 
@@ -136,8 +145,38 @@ def epsilons(top: float) -> list[float]:
     return [round(top * i / 10, 4) for i in range(1, 11)]
 
 
+def beside(config: FolderSettings, k: int, top: float, settings: Chosen) -> dict[str, Sequence[ObservedRate]]:
+    """Other detectors to lay over this one: name -> what was observed with as many calibration inputs, or all that it has."""
+    configs = get_configs()
+    offered = [
+        name for name in in_order(configs) if name != config.folder.name and has_scores(configs[name].folder)
+    ]
+    if "g_beside" in st.session_state:
+        st.session_state["g_beside"] = [name for name in st.session_state["g_beside"] if name in offered]
+    chosen = st.multiselect(
+        "Detectors beside it", offered, key="g_beside", **LINKED, max_selections=4, placeholder="Lay other detectors over it",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    found: dict[str, Sequence[ObservedRate]] = {}
+    for name in chosen:
+        if (stored := stored_or_none(configs[name])) is not None:
+            found[name] = study_of(stored, min(k, stored.calibration.k), top, settings).observed
+    return found
+
+
+def how_drawn(guarantee: Guarantee, found: Study | None) -> str:
+    """What the marks are, for who wants to know."""
+    if found is None:
+        return "Grey: the true rates of nine in ten calibration sets."
+    return (
+        f"Dots: {guarantee.k:,} calibration inputs taken once, {len(found.p_values):,} test inputs. Boxes: {len(found.resampled)} sets "
+        "of k drawn with replacement from the calibration inputs (whiskers 5% to 95%). All use one test set, so its chance "
+        "deviations move them together."
+    )
+
+
 def figures(
-    guarantee: Guarantee, found: Study | None, top: float
+    guarantee: Guarantee, found: Study | None, top: float, others: Mapping[str, Sequence[ObservedRate]]
 ) -> dict[str, Callable[[], tuple[Any, str]]]:
     """Both figures with their captions, by the name of the view, each drawn when it is asked for."""
     here = observed(guarantee, found) if found is not None else None
@@ -146,38 +185,30 @@ def figures(
         "observed": () if found is None else found.observed,
         "epsilon": guarantee.epsilon,
         "here": here,
+        "others": others,
     }
-    if found is None:
-        chance = "A single calibration set may lie above it, as far as the grey band goes; a larger k narrows the band."
-    else:
-        chance = (
-            f"Blue dots stand at their exact epsilon: {guarantee.k:,} calibration inputs taken once, {len(found.p_values):,} test inputs. "
-            "One above the line but inside the grey band is chance, of this calibration set and this test set; one above the band "
-            f"is not. Boxes: {len(found.resampled)} sets of k drawn with replacement from the calibration inputs (whiskers 5% to "
-            "95%). All use one test set, so its chance deviations move them together."
-        )
     captions = {
-        "rate": "On average the rate stays on or below the purple line. ",
-        "minus": "On average the rate stays at 0 or below. What is above 0 is above the bound. Dots stand beside their boxes. ",
+        "rate": "On average the rate stays on or below the purple line.",
+        "minus": "On average the rate stays at 0 or below; what is above 0 is above the bound.",
     }
+    chance = (
+        "One calibration set may lie above it, as far as the grey band goes; a larger k narrows the band."
+        if found is None
+        else "One dot above it but inside the grey band is chance, one above the band is not."
+    )
 
     def drawn(view: str) -> tuple[Any, str]:
-        words = (
-            chance.replace("Blue dots stand at their exact epsilon", "Blue dots")
-            if view == "minus"
-            else chance
-        )
         figure = false_detection_rates(guarantee.k, epsilons(top), **parts, minus=view == "minus")
-        return figure, captions[view] + words
+        return figure, f"{captions[view]} {chance}"
 
     return {"rate": lambda: drawn("rate"), "minus": lambda: drawn("minus")}
 
 
 def statement(guarantee: Guarantee, found: Study | None, pool: int) -> None:
     """What is promised, in words, beside the figure; what was seen, and whether that is chance."""
-    st.markdown("#### What is promised")
+    st.markdown("## What is promised")
     st.markdown(guarantee.statement())
-    st.markdown("#### What happens with one set")
+    st.markdown("## What happens with one set")
     st.markdown(guarantee.one_set())
     if found is None:
         return
@@ -201,7 +232,7 @@ def details(guarantee: Guarantee, found: Study | None) -> None:
     """The law at this epsilon, and whether iD p-values are uniform."""
     left, right = st.columns(2, gap="large")
     with left:
-        st.markdown("#### One calibration set, at your epsilon")
+        st.markdown("## One calibration set, at your epsilon")
         if guarantee.can_flag:
             caption = (
                 f"The exact law of the true rate over calibration sets of {guarantee.k:,}: Beta({guarantee.law.J:,}, "
@@ -211,7 +242,7 @@ def details(guarantee: Guarantee, found: Study | None) -> None:
         else:
             st.info("Nothing can be flagged, so the rate is always 0.", icon=":material/info:")
     with right:
-        st.markdown("#### Are p-values uniform on data that belongs?")
+        st.markdown("## Are p-values uniform on data that belongs?")
         if found is None:
             st.caption("This needs the scores of an iD test set.")
         elif guarantee.k < 19:
@@ -220,8 +251,8 @@ def details(guarantee: Guarantee, found: Study | None) -> None:
             histogram = p_value_histogram(found.p_values, guarantee.k)
             outside = int(((histogram.counts < histogram.low) | (histogram.counts > histogram.high)).sum())
             caption = (
-                f"Bars should be level, between the grey lines; {outside} of {len(histogram.counts)} lie outside, and about one "
-                "would by chance. A tall left bar means that test inputs are stranger than the calibration set."
+                f"Bars should be level, between the grey lines; {outside} of {len(histogram.counts)} lie outside, about one would by "
+                "chance. A tall left bar: the test inputs are stranger."
             )
             show(p_value_uniformity(histogram), key="g_uniform", look_for=caption)
 
@@ -231,7 +262,7 @@ def downloads(
     calibration: Calibration,
     guarantee: Guarantee,
     found: Study | None,
-    settings: Settings,
+    settings: Chosen,
     drawn: dict[str, Callable[[], tuple[Any, str]]],
 ) -> None:
     values: dict[str, Value] = {
@@ -249,4 +280,5 @@ def downloads(
             config.name, str(config.folder), calibration, guarantee, found, values
         ),
         key="g_export",
+        zipped=False,
     )

@@ -1,66 +1,81 @@
-"""Cards of the home page: the detectors, and the ways in."""
+"""The home page: a live example, three doors, and the folders that cannot be used."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Mapping
+from itertools import islice
+from typing import NamedTuple
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from idecode_core.folder.settings import FILES, FolderSettings, checkpoint_root
-from ui.frame.cache import Stamps, stamps
-from ui.frame.catalogue import PageEntry, link
+from ui.frame.cache import Stamps, get_detector, stamps
+from ui.frame.catalogue import PAGES, link
+from ui.frame.links import choose_sample
+from ui.frame.look import PRESENT
 from ui.frame.messages import escape
 from ui.frame.modality import modality_of
-from ui.frame.strength import strength_of
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-CARDS_PER_ROW = 4
+from ui.frame.panels import JUDGED, panel
+from ui.frame.settings import current
+from ui.learn.present import state_of
+from ui.learn.teaching import CLASS
 
 
-def in_rows(items: Sequence[T], card: Callable[[T], R]) -> list[R]:
-    """A card for each item, some beside each other; returns what the cards return."""
-    made = []
-    for first in range(0, len(items), CARDS_PER_ROW):
-        row = items[first : first + CARDS_PER_ROW]
-        for column, item in zip(st.columns(CARDS_PER_ROW), row, strict=False):
-            with column:
-                made.append(card(item))
-    return made
+class Way(NamedTuple):
+    """A link to a page in a given state."""
+
+    page: str
+    title: str
+    icon: str
+    state: dict[str, str]
+    promise: str
 
 
-def way_in(page: PageEntry) -> None:
-    """A page's link and promise."""
-    with st.container(border=True, height="stretch"):
-        link(page.name, page.title, page.icon)
-        st.caption(page.promise)
+class Door(NamedTuple):
+    """One kind of visitor, and the pages that are theirs."""
+
+    title: str
+    icon: str
+    pages: tuple[str, ...]
+    ways: tuple[Way, ...] = ()
+    """Other than to a page as it opens; they come first."""
 
 
-def detector_card(config: FolderSettings) -> DeltaGenerator:
-    """What a detector knows; returns the place of its facts, for `show_facts` once its headline is known."""
-    with st.container(border=True, height="stretch"):
-        st.markdown(f"**:material/{modality_of(config).icon}: {escape(config.name)}**")
-        st.markdown(f"In-distribution: **{escape(config.summary or 'see its card')}**")
-        place = st.empty()
-        show_facts(place, config, None)
-        link("inspect", "Use it", "arrow_forward", {"detector": config.folder.name})
-    return place
+TEACHING = (
+    Way(
+        "how_it_works",
+        "Plan of the class",
+        "schedule",
+        {CLASS: "open"},
+        "45 minutes, row by row; a worksheet to print.",
+    ),
+    Way(
+        "how_it_works",
+        "Presenter view",
+        "present_to_all",
+        {**state_of(0), PRESENT: "true"},
+        "For the projector: large type, PageDown goes on.",
+    ),
+)
+DOORS = (
+    Door("I have files", "folder_open", ("inspect", "calibrate", "certify")),
+    Door("I compare methods", "monitoring", ("evaluate", "guarantee", "attack_lab")),
+    Door("I teach", "school", ("how_it_works", "break_it", "many_and_streams"), TEACHING),
+)
+SHOWN = 8  # of each kind: one row
 
 
-def show_facts(place: DeltaGenerator, config: FolderSettings, headline: str | None) -> None:
-    """The size of a detector, and how well it does."""
-    facts = f"k = {config.k:,} · up to {config.n_max} transforms"
-    place.caption(f"{facts}  \n{escape(headline)}" if headline else facts)
-
-
-def headline(config: FolderSettings) -> str | None:
-    """Mean AUROC over the stored OOD sets, and whether that is weak; None when no scores are stored."""
-    strength = strength_of(config)
-    if strength is None:
-        return None
-    against = "one OOD set" if strength.sets == 1 else f"the mean over {strength.sets} OOD sets"
-    return f"{strength}, with n = {strength.n}, {against}"
+def doors() -> None:
+    """What would you like to do? Three answers, side by side."""
+    entries = {page.name: page for page in PAGES if page.path.exists()}
+    for column, door in zip(st.columns(len(DOORS)), DOORS, strict=True):
+        with column, st.container(border=True, height="stretch", gap="xsmall"):
+            st.markdown(f"## :material/{door.icon}: {door.title}")
+            for way in door.ways:
+                link(way.page, way.title, way.icon, way.state)
+                st.caption(way.promise)
+            for page in (entries[name] for name in door.pages if name in entries):
+                link(page.name, page.title, page.icon)
+                if not door.ways:  # the lessons are said by the plan
+                    st.caption(page.promise)
 
 
 def show_broken() -> None:
@@ -75,3 +90,58 @@ def _broken(root: str, stamps: Stamps) -> list[str]:
     from idecode_core.folder.listing import list_folders
 
     return [f"{one.folder.name} cannot be used: {one.sentence}" for one in list_folders(root).broken]
+
+
+@panel("example", on=JUDGED)
+def live_example(config: FolderSettings) -> None:
+    """Something that belongs beside something else: each to choose, with its verdict among the calibration scores."""
+    modality = modality_of(config)
+    gallery = modality.gallery(config)
+    groups = {
+        "belonging": (escape(config.summary), dict(islice(gallery.belonging.items(), SHOWN))),
+        "foreign": (gallery.foreign_title, spread(gallery.foreign)),
+    }
+    shown = {key: group for key, group in groups.items() if group[1]}
+    if not shown:
+        st.info("Open Inspect to try this detector.", icon=":material/search:")
+        return
+    with st.container(key="example"):
+        columns = st.columns(2, gap="large")
+    found = {}
+    for column, (key, (title, labels)) in zip(columns, shown.items(), strict=False):
+        chosen = f"example_{key}"
+        if st.session_state.get(chosen) not in labels:
+            st.session_state[chosen] = gallery.first if gallery.first in labels else next(iter(labels))
+        found[key] = (column, modality.find(config, st.session_state[chosen]))
+        with column:
+            choose_sample(
+                f"{modality.prefix}{key}", title, labels, st.session_state[chosen], chosen, reset="draw"
+            )
+    from ui.frame.scores import score_vectors
+    from ui.frame.verdicts import verdicts
+    from ui.inspect.panels import show_aggregate, show_power, show_words
+
+    detector, settings = get_detector(config), current()
+    samples = [sample for _, sample in found.values() if sample is not None]
+    vectors = score_vectors(detector, samples, settings.seed)
+    judged = verdicts(detector, [sample.content_hash for sample in samples], vectors, settings)
+    for (key, (column, _)), sample, verdict in zip(found.items(), samples, judged, strict=True):
+        with column:
+            with st.container(horizontal=True, vertical_alignment="center", key=f"picture_{key}"):
+                with st.container(width=modality.width):
+                    modality.show(sample)
+                with st.container(width="stretch", gap="xsmall"):
+                    show_words(sample, verdict)
+            show_aggregate(detector, verdict, settings, height=200, key=f"aggregate_{key}")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button(
+            f"Inspect a {modality.thing} of your own", type="primary", icon=":material/upload_file:"
+        ):
+            st.switch_page("pages/inspect.py", query_params={f"{modality.prefix}source": "Files"})
+        with st.container(width="stretch"):
+            show_power(config, settings)
+
+
+def spread(labels: Mapping[str, str]) -> dict[str, str]:
+    """At most SHOWN of a gallery, from all over it, the first one among them."""
+    return dict(islice(labels.items(), 0, None, max(-(-len(labels) // SHOWN), 1)))

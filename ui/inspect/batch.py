@@ -1,8 +1,12 @@
-"""Many files: scored with progress, time left and a way to stop; a table, the strangest first, and what to expect of it."""
+"""Many files: scored with progress, time left and a way to stop; a table, the strangest first, and what to expect of it.
+
+Two buttons and two keys: to the neighbour before and after what is shown.
+"""
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -13,20 +17,41 @@ from idecode_core.conformal.judge import Judgement
 from idecode_core.detector import Detector
 from idecode_core.plots.style import DARK, ID, LIGHT, OOD
 from idecode_core.verdict import counting
-from ui.frame.choices import one_of
-from ui.frame.links import carry_over, keep
+from ui.frame.links import one_of
 from ui.frame.look import is_dark
 from ui.frame.messages import escape
-from ui.frame.panels import rerun_panels
+from ui.frame.panels import rerun_on
 from ui.frame.samples import Sample, data_uri
 from ui.frame.scores import content_key, score_vectors, take_prepared, vector_store
-from ui.inspect.stepping import step_buttons
+from ui.inspect.grid import ORDERS, choose_order, pictures, strangest_first, tags_of
+
+
+def step_buttons(
+    key: str,
+    before: tuple[str, str, str],
+    after: tuple[str, str, str],
+    at: int,
+    count: int,
+    go: Callable[..., None],
+    *arguments: Any,
+) -> None:
+    """`before` and `after` are a button's words, shortcut and icon; `go` is called with the arguments and the new place."""
+    for (label, shortcut, icon), step in ((before, -1), (after, 1)):
+        st.button(
+            label,
+            key=f"{key}_{step}",
+            icon=f":material/{icon}:",
+            shortcut=shortcut,
+            disabled=not 0 <= at + step < count,
+            on_click=go,
+            args=(*arguments, at + step),
+        )
+
 
 RULES = ("alone", "together")
 CHUNK = 8  # files between two reports of progress
 FEW = 4  # fewer files are done before a bar could be read
 PICTURED = 100  # files; a longer table has no pictures, they would be sent again with every move of a slider
-ROW_PANELS = ("files", "picture", "verdict", "aggregate", "versus", "closer", "draws", "strange", "growth", "drawn")  # fmt: skip
 
 
 def score_batch(
@@ -95,11 +120,6 @@ def _stop(name: str) -> None:
     st.session_state["batch_stopped"] = name
 
 
-def strangest_first(found: Judgement) -> NDArray[np.intp]:
-    """Places of the files: the smallest p-value first, among equals the largest score."""
-    return np.lexsort((-found.scores, found.p_values))
-
-
 def settle_row(samples: Sequence[Sample], found: Judgement) -> None:
     """With new files, look at the one that the link names, else at the strangest."""
     name = content_key(samples)
@@ -139,26 +159,43 @@ def summary(found: Judgement) -> str:
 
 def choose_rule() -> None:
     """Alone or together. Drawn before anything is judged: a link may have chosen."""
-    carry_over(["rule"])
     one_of(
         "Judge the files",
         RULES,
         "rule",
         label_visibility="visible",
-        on_change=lambda: rerun_panels("files", "verdict", "aggregate", "versus"),
+        on_change=lambda: rerun_on("rule"),
         help="Alone: of files that belong, at most a share epsilon is flagged. Together: of the files that are flagged, at "
         "most a share epsilon belongs (Benjamini-Hochberg). Both on average.",
     )
-    keep(["rule"])
 
 
 def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
-    """The files, the strangest first; a row or the keyboard chooses what the page looks at."""
+    """The files as a table or a grid of pictures, filtered and sorted; a click or the keyboard chooses what the page looks at."""
+    st.markdown(summary(found))
+    view, order = choose_order(samples, found)
+    if not len(order):
+        st.info("No file passes these filters.", icon=":material/filter_alt_off:")
+        return
+    if view == "Pictures":
+        pictures(samples, found, order, row, lambda place: _look(place))
+    else:
+        _table(samples, found, order, row)
+    st.caption(f"k = {found.k:,}. {counting(samples[0].modality.noun)}")
+    seen = np.flatnonzero(order == row)
+    at = int(seen[0]) if seen.size else -1
+    with st.container(horizontal=True, vertical_alignment="center"):
+        before, after = ("Before", "Shift+Up", "arrow_upward"), ("After", "Shift+Down", "arrow_downward")
+        if st.session_state.get("b_order", ORDERS[0]) == ORDERS[0]:
+            before, after = ("Stranger", *before[1:]), ("Less strange", *after[1:])
+        step_buttons("row_step", before, after, at, len(order), _step_row, order)
+        place = f"Row {at + 1:,} of {len(order):,}" if seen.size else "Not among those that pass the filters"
+        st.caption(f"{place}: {escape(samples[row].name)}")
+
+
+def _table(samples: Sequence[Sample], found: Judgement, order: NDArray[np.intp], row: int) -> None:
     import pandas as pd  # type: ignore[import-untyped]
 
-    st.markdown(summary(found))
-    order = strangest_first(found)
-    at = int(np.flatnonzero(order == row)[0])
     rows = {
         "File": [samples[i].name for i in order],
         "Verdict": [found[i].answer for i in order.tolist()],
@@ -166,8 +203,11 @@ def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
         "Rank": found.ranks[order],
         "Score": found.scores[order],
     }
-    if len(samples) <= PICTURED:
+    if any(tags := tags_of(samples)):
+        rows["Tags"] = [", ".join(tags[i]) for i in order]
+    if len(order) <= PICTURED:
         rows = {"": [data_uri(samples[i].thumbnail) for i in order], **rows}
+    at = np.flatnonzero(order == row).tolist()
     key = f"table_{hashlib.sha256(order.tobytes()).hexdigest()[:12]}_{st.session_state.get('row_moves', 0)}"
     st.dataframe(
         pd.DataFrame(rows).style.map(verdict_colour, subset=["Verdict"]),
@@ -181,19 +221,18 @@ def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
             "Score": st.column_config.NumberColumn(format="%.4g"),
         },
         hide_index=True,
-        height=min(36 * len(samples) + 38, 290),
+        height=min(36 * len(order) + 38, 290),
         key=key,
         on_select=lambda: _choose_row(order, st.session_state[key]["selection"]["rows"]),
         selection_mode="single-row",
-        selection_default={"selection": {"rows": [at]}},
-        alt=f"{len(samples)} files, the strangest first, with verdict, p-value, rank and score",
+        selection_default={"selection": {"rows": at}},
+        alt=f"{len(order)} files, with verdict, p-value, rank and score",
     )
-    st.caption(f"k = {found.k:,}. {counting(samples[0].modality.noun)}")
-    with st.container(horizontal=True, vertical_alignment="center"):
-        stranger = ("Stranger", "Shift+Up", "arrow_upward")
-        less_strange = ("Less strange", "Shift+Down", "arrow_downward")
-        step_buttons("row_step", stranger, less_strange, at, len(order), _step_row, order)
-        st.caption(f"Row {at + 1:,} of {len(order):,}: {escape(samples[row].name)}")
+
+
+def _look(row: int) -> None:
+    st.session_state["row"], st.session_state["draw"] = row, None
+    rerun_on("row")
 
 
 def verdict_colour(answer: str) -> str:
@@ -205,13 +244,13 @@ def verdict_colour(answer: str) -> str:
 def _choose_row(order: NDArray[np.intp], rows: Sequence[int]) -> None:
     if rows:
         _go_to(order, rows[0])
-        rerun_panels(*ROW_PANELS)
+        rerun_on("row")
 
 
 def _step_row(order: NDArray[np.intp], place: int) -> None:
     st.session_state["row_moves"] = st.session_state.get("row_moves", 0) + 1  # a table that shows the new row
     _go_to(order, place)
-    rerun_panels(*ROW_PANELS)
+    rerun_on("row")
 
 
 def _go_to(order: NDArray[np.intp], place: int) -> None:

@@ -17,59 +17,83 @@ from PIL import Image
 
 from idecode_core.conformal.judge import places
 from idecode_core.detector import Detector
-from idecode_core.merged import MergedScorer
 from idecode_core.plots import inspect as figures
 from idecode_core.plots.why import score_parts
 from idecode_core.report.why import parts, sum_in_words
 from idecode_core.scorer import Inspected, Variant
+from idecode_core.scorers.merged import MergedScorer
 from ui.frame.cache import remembered
 from ui.frame.links import link_value, put_in_link
 from ui.frame.look import CHART, themed
 from ui.frame.look import chart as shown_chart
 from ui.frame.messages import escape
-from ui.frame.panels import panel
+from ui.frame.panels import panel, rerun_on
 from ui.frame.samples import Sample, data_uri, png
 from ui.frame.scores import MAX_INSPECTED
 from ui.frame.settings import current
-from ui.inspect.batch import chosen_row
-from ui.inspect.inputs import look_at
-from ui.inspect.stepping import step_buttons
+from ui.inspect.batch import chosen_row, step_buttons
+from ui.inspect.choose import look_at
 
 GAP = 2  # pixels between the variants of a strip
 STYLE = """
 <style>
 .st-key-draws button img { height: 56px; width: auto; object-fit: fill; }
+@media (max-width: 1340px) { .st-key-draws button img { height: 42px; } }
 .st-key-model_input img { image-rendering: pixelated; border-radius: 8px; }
 </style>
 """
 
 
-@panel("draws")
+@panel("draws", on=("n", "row", "draw"))
 def draws(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
-    """Chart beside the parts of the chosen draw, gallery, enlarged variants."""
+    """The variants with their scores. The link follows the choice."""
     settings, row = current(), chosen_row(samples)
     sample, scores = samples[row], vectors[row, : settings.n]
     inspected = look_at(detector, sample, settings.seed)
-    if detector.calibration.n_max == 1:  # nothing is drawn: one score, and what it is made of
-        st.markdown(f"### Why: it scores {scores[0]:.3g}")
-        why(detector, inspected, 0, inspected.variants)
-        return
     by_draw = grouped((detector, settings.seed, sample.content_hash), inspected)[: settings.n]
     chosen = chosen_draw(scores)
-    put_in_link("draw", str(chosen + 1))
-    share = places(detector.calibration, scores)[chosen]
-    left, right = st.columns(2, gap="large")
-    with left:
-        chart(scores, detector, chosen)
-    with right:
+    # The strangest draw needs no word in the link. It changes with n, and a message that is on its way while the slider moves
+    # would put an old n into the URL: a message carries the whole query.
+    put_in_link("draw", None if st.session_state["draw"] is None else str(chosen + 1))
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(
-            f"**Draw {chosen + 1}** scores **{scores[chosen]:.3g}**: stranger than {share:.1%} of single calibration draws."
+            f"### {len(scores)} random transforms, and their scores",
+            width="content",
+            help="The input is transformed at random, and the model is asked what it sees. It learned to answer well for inputs that "
+            "belong, so a high score is strange.",
         )
-        why(detector, inspected, chosen, by_draw[chosen][0])
-    steps(chosen, len(scores))
+        steps(chosen, len(scores))
     strip([picture for _, picture in by_draw], scores, chosen)
-    with st.container(key="chosen"):
+
+
+@panel("scores_chart", on=("n", "row", "draw"))
+def scores_chart(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+    """The scores of single draws over the calibration band."""
+    scores = vectors[chosen_row(samples), : current().n]
+    chart(scores, detector, chosen_draw(scores))
+
+
+@panel("explain", on=("n", "row", "draw"))
+def explain(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+    """The chosen draw enlarged, and its score in parts; without draws, the one score in parts."""
+    settings, row = current(), chosen_row(samples)
+    sample, scores = samples[row], vectors[row, : settings.n]
+    inspected = look_at(detector, sample, settings.seed)
+    if detector.calibration.n_max == 1:
+        st.markdown(f"It scores **{scores[0]:.3g}**.")
+        why(detector, inspected, 0, inspected.variants)
+        return
+    by_draw = grouped((detector, settings.seed, sample.content_hash), inspected)
+    chosen = chosen_draw(scores)
+    share = places(detector.calibration, scores)[chosen]
+    st.markdown(
+        f"**Draw {chosen + 1}** scores **{scores[chosen]:.3g}**: stranger than {share:.1%} of single calibration draws."
+    )
+    left, right = st.columns(2, gap="large")
+    with left, st.container(key="chosen"):
         sample.modality.enlarge(detector, inspected, by_draw[chosen][0])
+    with right:
+        why(detector, inspected, chosen, by_draw[chosen][0])
 
 
 def why(detector: Detector, inspected: Inspected, draw: int, variants: Sequence[Variant]) -> None:
@@ -117,7 +141,7 @@ def chosen_draw(scores: NDArray[np.float64]) -> int:
 def chart(scores: NDArray[np.float64], detector: Detector, chosen: int) -> None:
     key = f"draw_chart_{chosen}"  # a new chart for each choice, so that no old selection lingers in it
     st.plotly_chart(
-        themed(figures.draw_scores(scores, detector.calibration.score_vectors.ravel(), chosen)),
+        themed(figures.draw_scores(scores, detector.calibration.score_vectors.ravel(), chosen, height=216)),
         key=key,
         on_select=lambda: _choose(_clicked(st.session_state[key])),
         selection_mode="points",
@@ -128,10 +152,10 @@ def chart(scores: NDArray[np.float64], detector: Detector, chosen: int) -> None:
 
 def steps(chosen: int, count: int) -> None:
     """To the draw before and after, with the arrow keys too."""
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", width="content", key="draw_steps"):
+        st.caption(f"Draw {chosen + 1} of {count}", width="content")
         before, after = ("Draw before", "Left", "arrow_back"), ("Draw after", "Right", "arrow_forward")
         step_buttons("draw_step", before, after, chosen, count, _choose)
-        st.caption(f"Draw {chosen + 1} of {count}")
 
 
 def strip(pictures: list[str], scores: NDArray[np.float64], chosen: int) -> None:
@@ -140,14 +164,16 @@ def strip(pictures: list[str], scores: NDArray[np.float64], chosen: int) -> None
         f"![draw {i + 1}]({picture}) {score:.3g}"
         for i, (picture, score) in enumerate(zip(pictures, scores, strict=True))
     ]
-    st.session_state["draws_gallery"] = chosen
+    # A new row for each draw on show: the old one's answer, sent while n moves on, would pass for a visitor's choice.
+    key = f"draws_gallery_{chosen}"
+    st.session_state[key] = chosen
     with st.container(key="draws"):
         st.pills(
             "Choose a draw",
             range(len(labels)),
             format_func=labels.__getitem__,
-            key="draws_gallery",
-            on_change=lambda: _choose(st.session_state["draws_gallery"]),
+            key=key,
+            on_change=lambda: _choose(st.session_state[key]),
             label_visibility="collapsed",
             wrap=True,
         )
@@ -177,3 +203,4 @@ def _clicked(event: Any) -> int | None:
 def _choose(draw: int | None) -> None:
     if draw is not None:
         st.session_state["draw"] = draw
+        rerun_on("draw")

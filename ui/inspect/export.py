@@ -6,24 +6,34 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from idecode_core.audio.scorer import AudioScorer, InspectedSound
+from idecode_core.audio.scorer import InspectedSound, TakesSounds
 from idecode_core.conformal.judge import Verdict, p_by_n
 from idecode_core.detector import Detector
-from idecode_core.evaluation.power import power, power_sentence
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.plots import inspect
 from idecode_core.plots.why import score_parts
-from idecode_core.report import Inspection, Report, inspect_batch, inspection_notebook, inspection_report
+from idecode_core.quality.strength import power, power_sentence
+from idecode_core.report import (
+    Inspection,
+    Picture,
+    Report,
+    inspect_batch,
+    inspection_files,
+    inspection_notebook,
+    inspection_report,
+)
 from idecode_core.report.content import Figure
 from idecode_core.report.why import parts
 from idecode_core.scorer import Inspected
-from ui.frame.cache import own_store
+from ui.frame.cache import session_store
 from ui.frame.export import download_row
-from ui.frame.samples import Sample
-from ui.frame.scores import MAX_INSPECTED
-from ui.frame.settings import Settings
-from ui.frame.stored import stored_or_none
+from ui.frame.samples import Sample, png
+from ui.frame.scores import MAX_INSPECTED, stored_or_none
+from ui.frame.session import opened
+from ui.frame.settings import Chosen
 from ui.inspect.strange import LOOK_FOR_MASKS, map_export, map_key, map_store, masks_figure
+
+MOST_VARIANTS = 60
 
 if TYPE_CHECKING:
     from ui.inspect.panels import OnScreen
@@ -50,16 +60,17 @@ def export(
             aggregate=settings.aggregate,
             smoothed=settings.smoothed,
             seed=settings.seed,
+            row=screen.row,
         )
 
     # Session state is read here, in the page's own thread, and not at the click.
-    maps, looked_at = map_store(), own_store("inspected_store", MAX_INSPECTED)
+    maps, inspected_before = map_store(), session_store("inspected_store", MAX_INSPECTED)
     stored = stored_or_none(config)
 
     def report() -> Report:
         row, settings = screen.row, screen.settings
         sample, name = samples[row], samples[row].name
-        inspected = looked_at.get((detector, settings.seed, sample.content_hash))
+        inspected = inspected_before.get((detector, settings.seed, sample.content_hash))
         mapped = maps.get(map_key(detector, sample, settings))
         return inspection_report(
             inspection(),
@@ -72,15 +83,41 @@ def export(
                 power(stored, settings.n, settings.epsilon, settings.aggregate) if stored else (),
                 settings.epsilon,
             ),
+            variants(inspected, settings.n) if inspected else (),
         )
 
     download_row(
-        "inspection", report=report, notebook=lambda: inspection_notebook(inspection()), key="inspection"
+        "inspection",
+        report=report,
+        notebook=lambda: inspection_notebook(inspection(), inspection_files(inspection(), detector)),
+        in_session=(lambda: inspection_notebook(inspection(), {}, "."))
+        if is_the_session(config, samples)
+        else None,
+        key="inspection",
     )
 
 
+def is_the_session(config: FolderSettings, samples: Sequence[Sample]) -> bool:
+    """Whether the page shows the open session, so that a notebook in its folder reads it there."""
+    session = opened()
+    return (
+        session is not None
+        and session.detector.scorer_sha256 == config.scorer_sha256
+        and [one.content_hash for one in session.inputs] == [sample.content_hash for sample in samples]
+    )
+
+
+def variants(inspected: Inspected, n: int) -> tuple[Picture, ...]:
+    """What the network saw of the input, each with what was done to it and its score."""
+    return tuple(
+        Picture(png(variant.image), f"{variant.applied}, score {variant.score:.3g}")
+        for variant in inspected.variants
+        if variant.draw < n
+    )[:MOST_VARIANTS]
+
+
 def figures(
-    detector: Detector, name: str, vector: NDArray[np.float64], verdict: Verdict, settings: Settings
+    detector: Detector, name: str, vector: NDArray[np.float64], verdict: Verdict, settings: Chosen
 ) -> tuple[Figure, ...]:
     calibration = detector.calibration
     scores = calibration.scores(settings.n, settings.aggregate)
@@ -115,7 +152,7 @@ def why_figures(detector: Detector, name: str, inspected: Inspected, n: int) -> 
                 f"{name}: why its strangest draw, number {draw + 1}, scores {inspected.score_vector[draw]:.3g}. {each}.",
             )
         )
-    if isinstance(inspected, InspectedSound) and isinstance(detector.scorer, AudioScorer):
+    if isinstance(inspected, InspectedSound) and isinstance(detector.scorer, TakesSounds):
         shown.append(
             Figure(
                 masks_figure(detector, inspected), f"{name}: which masks moved the score. {LOOK_FOR_MASKS}"

@@ -1,4 +1,9 @@
-"""The panels of the Inspect page. Each is a fragment that reads the settings as they are now and slices stored scores."""
+"""The panels of the Inspect page. Each is a fragment that reads the settings as they are now and slices stored scores.
+
+Power beside a verdict: what share of the stored OOD sets the detector catches at this epsilon.
+
+Two detectors on one file: both verdicts side by side.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,25 +16,48 @@ from idecode_core.conformal.judge import Judgement, Verdict
 from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.plots import inspect as figures
+from idecode_core.quality.strength import Caught, is_weak, power, power_sentence
 from idecode_core.verdict import meaning
-from ui.frame.links import put_in_link
+from ui.frame.cache import STORED_FILES, by_files, get_configs, get_detector
+from ui.frame.detectors import in_order
+from ui.frame.links import LINKED, put_in_link
 from ui.frame.look import chart
 from ui.frame.messages import escape
-from ui.frame.panels import panel
+from ui.frame.panels import JUDGED, panel
 from ui.frame.samples import Sample
-from ui.frame.scores import growing_p_values, vectors_over_seeds
-from ui.frame.settings import Settings, current
+from ui.frame.scores import growing_p_values, score_vectors, stored_or_none, vectors_over_seeds
+from ui.frame.settings import Chosen, current
 from ui.frame.verdicts import coloured_answer, verdicts
 from ui.inspect.batch import choose_rule, chosen_row, settle_row, table
-from ui.inspect.inputs import as_the_model_sees_it, look_at
-from ui.inspect.power import show_power
-from ui.inspect.versus import versus
+from ui.inspect.choose import as_the_model_sees_it, look_at
+from ui.inspect.draws import draws, explain, scores_chart
+from ui.inspect.strange import strange
+
+
+def show_power(config: FolderSettings, settings: Chosen) -> None:
+    """One sentence; a weak detector is called weak, in the colour of a warning."""
+    n = min(settings.n, config.n_max)
+    caught = _caught(config, n, settings.epsilon, settings.aggregate)
+    sentence = escape(power_sentence(caught, settings.epsilon))
+    words = f":orange[:material/warning: {sentence}]" if is_weak(caught) else sentence
+    st.markdown(
+        f":small[**What {escape(config.name)} catches:** {words}]",
+        help="  \n".join(f"{escape(one.label)}: {one.share:.0%}" for one in caught) or None,
+    )
+
+
+@st.cache_resource(show_spinner=False, max_entries=64, hash_funcs=by_files(*STORED_FILES))
+def _caught(config: FolderSettings, n: int, epsilon: float, aggregate: str) -> tuple[Caught, ...]:
+    """Kept for all visitors; nothing where no scores are stored."""
+    stored = stored_or_none(config)
+    return power(stored, n, epsilon, aggregate) if stored else ()
+
 
 SEEDS = 10
 
 
 def judged(
-    detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64], settings: Settings
+    detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64], settings: Chosen
 ) -> Judgement:
     """The files as the visitor wants them judged: each alone, or all together."""
     together = len(samples) > 1 and st.session_state.get("rule") == "together"
@@ -42,12 +70,12 @@ def judged(
 class OnScreen:
     """What the verdict's panel shows now, for downloads, which are made when they are asked for."""
 
-    settings: Settings
+    settings: Chosen
     found: Judgement
     row: int
 
 
-@panel("files")
+@panel("files", on=(*JUDGED, "row", "rule", "tags", "arranged"))
 def files(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
     """The table of many files."""
     if len(samples) > 1:
@@ -55,37 +83,38 @@ def files(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.flo
         table(samples, judged(detector, samples, vectors, current()), chosen_row(samples))
 
 
-@panel("picture")
+@panel("picture", on=("row",))
 def picture(samples: Sequence[Sample]) -> None:
     """What is judged."""
     sample = samples[chosen_row(samples)]
     sample.modality.show(sample)
 
 
-@panel("verdict")
+@panel("verdict", on=(*JUDGED, "row", "rule"))
 def words(
-    config: FolderSettings,
-    detector: Detector,
-    samples: Sequence[Sample],
-    vectors: NDArray[np.float64],
-    screen: OnScreen,
+    detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64], screen: OnScreen
 ) -> None:
-    """The verdict in words, and the power beside it. The link follows the row."""
+    """The verdict in words. The link follows the row."""
     settings, row = current(), chosen_row(samples)
     found = judged(detector, samples, vectors, settings)
     screen.settings, screen.found, screen.row = settings, found, row
     put_in_link("sample", samples[row].address)
     show_words(samples[row], found[row])
-    show_power(config, settings)
 
 
-@panel("aggregate")
+@panel("power", on=JUDGED)
+def caught(config: FolderSettings) -> None:
+    """What the detector catches at these settings."""
+    show_power(config, current())
+
+
+@panel("aggregate", on=(*JUDGED, "row", "rule"))
 def aggregate(detector: Detector, screen: OnScreen) -> None:
     """The aggregate on the calibration histogram. Runs after the verdict, and shows the same."""
     show_aggregate(detector, screen.found[screen.row], screen.settings)
 
 
-@panel("closer")
+@panel("closer", on=("n", "row"))
 def closer(detector: Detector, samples: Sequence[Sample]) -> None:
     """What else there is to see of the input."""
     settings, sample = current(), samples[chosen_row(samples)]
@@ -109,37 +138,69 @@ def results(
     with st.container(horizontal=True, vertical_alignment="center", key="picture"):
         with st.container(width=samples[0].modality.width):
             picture(samples)
-        with st.container(width="stretch"):
-            words(config, detector, samples, vectors, screen)
-    aggregate(detector, screen)
-    versus(config, samples)
-    closer(detector, samples)
+        with st.container(width="stretch", gap="xsmall"):
+            words(detector, samples, vectors, screen)
+    if config.n_max == 1:
+        aggregate(detector, screen)
+        caught(config)
+        return screen
+    draws(detector, samples, vectors)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        titled(
+            "Non-conformity score (NCM) per transform",
+            "How strange each variant is to the model, higher is stranger. The grey band "
+            "holds the middle 90 % of the calibration set's. Choose a point or a picture to enlarge that draw.",
+        )
+        scores_chart(detector, samples, vectors)
+    with right:
+        titled(
+            "All of them as one score, F(V)",
+            "The scores of the n transforms together, among those of the calibration set. Its rank "
+            "there gives the p-value.",
+        )
+        aggregate(detector, screen)
+    caught(config)
     return screen
+
+
+def titled(title: str, plain: str) -> None:
+    """The paper's word, and what it means."""
+    st.markdown(f"### {title}", help=plain)
+
+
+def depth(
+    config: FolderSettings, detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]
+) -> None:
+    """What there is beyond the verdict, one tab for each question."""
+    sound = samples[0].modality.closer is not None
+    drawn_at_random = config.n_max > 1
+    titles = {
+        "Why this score": lambda: explain(detector, samples, vectors),
+        "Where is it strange?": lambda: strange(detector, samples),
+        f"What the model {'hears' if sound else 'sees'}": lambda: closer(detector, samples),
+        "A second opinion": lambda: versus(config, samples),
+        "More draws, other draws": lambda: chance(detector, samples, vectors),
+    }
+    shown = [title for title in titles if drawn_at_random or title != "More draws, other draws"]
+    for tab, title in zip(st.tabs(shown), shown, strict=True):
+        with tab:
+            titles[title]()
 
 
 def show_words(sample: Sample, verdict: Verdict) -> None:
     answer, reason = coloured_answer(verdict, sample.modality.noun)
     means, does_not = meaning(verdict, sample.modality.noun)
     st.caption(f"{escape(sample.name)} · {sample.truth}" if sample.truth else escape(sample.name))
-    st.markdown(f"### {answer} {reason}")
-    st.markdown(f"**It means:** {means}  \n**It does not mean:** {does_not}")
-
-
-def show_verdict(config: FolderSettings, sample: Sample, verdict: Verdict, settings: Settings) -> None:
-    """Picture and words in one piece, for a page that changes both at once."""
-    with st.container(horizontal=True, vertical_alignment="center", key="picture"):
-        with st.container(width=sample.modality.width):
-            sample.modality.show(sample)
-        with st.container(width="stretch", gap="small"):
-            show_words(sample, verdict)
-            show_power(config, settings)
+    st.markdown(f"## {answer} {reason}")
+    st.markdown(f":small[**It means:** {means}]  \n:small[**It does not mean:** {does_not}]")
 
 
 def show_aggregate(
     detector: Detector,
     verdict: Verdict,
-    settings: Settings,
-    height: int = 320,
+    settings: Chosen,
+    height: int = 216,
     key: str = "aggregate_chart",
 ) -> None:
     chart(
@@ -160,15 +221,15 @@ def chance(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.fl
     """What more draws, and other draws, do to the p-value."""
     left, right = st.columns(2, gap="large")
     with left:
-        st.markdown("#### More transforms")
+        st.markdown("### More transforms")
         st.caption("Does the p-value settle as n grows? If it still wanders at the right, use more.")
         growth(detector, samples, vectors)
     with right:
-        st.markdown("#### Other transforms")
+        st.markdown("### Other transforms")
         drawn(detector, samples)
 
 
-@panel("growth")
+@panel("growth", on=(*JUDGED, "row"))
 def growth(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
     """The p-value against the number of draws."""
     settings, row = current(), chosen_row(samples)
@@ -180,7 +241,7 @@ def growth(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.fl
     )
 
 
-@panel("drawn")
+@panel("drawn", on=(*JUDGED, "row"))
 def drawn(detector: Detector, samples: Sequence[Sample]) -> None:
     """The p-value under ten seeds, once the visitor asked for it."""
     settings, sample = current(), samples[chosen_row(samples)]
@@ -217,3 +278,61 @@ def drawn(detector: Detector, samples: Sequence[Sample]) -> None:
 def _next_seed() -> None:
     st.session_state["seed"] = int(st.session_state["seed"]) + 1
     st.rerun()
+
+
+@panel("versus", on=(*JUDGED, "row", "rule"))
+def versus(config: FolderSettings, samples: Sequence[Sample]) -> None:
+    """A second detector to choose, and then two columns. Each file alone: a batch is judged by one detector."""
+    settings, sample = current(), samples[chosen_row(samples)]
+    configs = get_configs()
+    others = [
+        name
+        for name in in_order(configs)
+        if configs[name].modality == config.modality and name != settings.detector
+    ]
+    if not others:
+        return
+    if st.session_state.get("versus") not in others:
+        st.session_state.pop("versus", None)
+    chosen = st.selectbox(
+        "A second opinion",
+        others,
+        index=None,
+        placeholder="Another detector on the same file",
+        key="versus",
+        **LINKED,
+    )
+    if chosen is None:
+        return
+    seen = [side(one, sample, settings) for one in (config, configs[chosen])]
+    if seen[0].is_ood != seen[1].is_ood:
+        st.markdown("**They disagree:** they know different things, or look for different signs.")
+    if len(samples) > 1 and st.session_state.get("rule") == "together":
+        st.caption("Here both judge this file alone; above, it is judged together with the others.")
+    st.caption(
+        f"Each keeps its own promise. Who flags what either of them flags may raise up to twice as many false alarms, "
+        f"{2 * settings.epsilon:g} in place of {settings.epsilon:g}."
+    )
+    for column, one, verdict in zip(st.columns(2, gap="large"), (config, configs[chosen]), seen, strict=True):
+        with column:
+            show_side(get_detector(one), one, sample, verdict, settings)
+
+
+def side(config: FolderSettings, sample: Sample, settings: Chosen) -> Verdict:
+    """What one detector says of the file, alone."""
+    detector = get_detector(config)
+    vectors = score_vectors(detector, [sample], settings.seed)
+    [verdict] = verdicts(detector, [sample.content_hash], vectors, settings)
+    return verdict
+
+
+def show_side(
+    detector: Detector, config: FolderSettings, sample: Sample, verdict: Verdict, settings: Chosen
+) -> None:
+
+    answer, reason = coloured_answer(verdict, sample.modality.noun)
+    st.markdown(f"**{escape(config.name)}**, which knows {escape(config.summary or 'what its card says')}")
+    st.markdown(f"**{answer}** {reason}")
+    show_power(config, settings)
+    own = replace(settings, n=min(settings.n, detector.calibration.n_max))
+    show_aggregate(detector, verdict, own, height=220, key=f"versus_chart_{config.folder.name}")

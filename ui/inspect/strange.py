@@ -8,25 +8,29 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from idecode_core.audio.listening import hidden_cells, spectrogram
-from idecode_core.audio.masks_moved import mask_effects
-from idecode_core.audio.scorer import AudioScorer, InspectedSound
+from idecode_core.audio.listening import hidden_cells, mask_effects, spectrogram
+from idecode_core.audio.scorer import InspectedSound, TakesSounds
 from idecode_core.detector import Detector
 from idecode_core.image.occlusion import OcclusionMap, picture_occlusion
 from idecode_core.plots.why import strange_parts
 from idecode_core.report.content import Figure
-from ui.frame.cache import own_store
+from idecode_core.scorers.patches import InspectedPatches
+from ui.frame.cache import session_store
 from ui.frame.look import show
 from ui.frame.panels import panel
 from ui.frame.samples import Sample
 from ui.frame.scores import MAX_INSPECTED
-from ui.frame.settings import Settings, current
+from ui.frame.settings import Chosen, current
 from ui.inspect.batch import chosen_row
-from ui.inspect.inputs import input_pictures, look_at, model_input
+from ui.inspect.choose import input_pictures, look_at, model_input
 
 LOOK_FOR = (
     "Orange: hidden, the score falls, so this part makes it strange. Blue: hidden, it rises. The same random transforms for "
     "all copies. The guarantee is about the verdict, not about this map."
+)
+LOOK_FOR_PATCHES = (
+    "Orange: far from every patch that is known, farther than most of this picture. The score is the largest of these distances, "
+    "of the picture warped a little. The guarantee is about the verdict, not about this map."
 )
 LOOK_FOR_MASKS = (
     "Orange: draws that hide this part score higher than those that show it, so the answer hangs on it. Blank: all draws hide "
@@ -43,25 +47,27 @@ class Mapped:
 
 
 def map_store() -> dict[Any, Mapped]:
-    return own_store("map_store", MAX_INSPECTED)
+    return session_store("map_store", MAX_INSPECTED)
 
 
-def map_key(detector: Detector, sample: Sample, settings: Settings) -> tuple[object, ...]:
+def map_key(detector: Detector, sample: Sample, settings: Chosen) -> tuple[object, ...]:
     return (detector, settings.seed, sample.content_hash, settings.n, settings.aggregate)
 
 
-@panel("strange")
+@panel("strange", on=("n", "aggregate", "row"))
 def strange(detector: Detector, samples: Sequence[Sample]) -> None:
     """On demand, because a map takes dozens of scores."""
     settings, sample = current(), samples[chosen_row(samples)]
     inspected = look_at(detector, sample, settings.seed)
-    if isinstance(inspected, InspectedSound) and isinstance(detector.scorer, AudioScorer):
+    if isinstance(inspected, InspectedSound) and isinstance(detector.scorer, TakesSounds):
         moved_by_masks(detector, inspected)
         return
     seen = list(input_pictures(model_input(detector, sample, settings.seed)))
     if not seen:
         return
-    st.markdown("### Where is it strange?")
+    if isinstance(inspected, InspectedPatches):
+        patches_map(seen[0], inspected)
+        return
     mapped = map_store().get(map_key(detector, sample, settings))
     if mapped is None:
         offer = st.empty()
@@ -82,7 +88,34 @@ def strange(detector: Detector, samples: Sequence[Sample]) -> None:
         st.markdown(map_words(mapped.found))
 
 
-def make_map(detector: Detector, sample: Sample, settings: Settings, pixels: NDArray[np.uint8]) -> Mapped:
+def patches_map(pixels: NDArray[np.uint8], inspected: InspectedPatches) -> None:
+    """What came with the score: nothing has to be hidden for it."""
+    found = inspected.distances
+    row, column = np.unravel_index(int(found.argmax()), found.shape)
+    left, right = st.columns([1.2, 1], gap="large")
+    with left:
+        show(
+            strange_parts(pixels, np.maximum(found - np.median(found), 0)),
+            key="map_chart",
+            look_for=LOOK_FOR_PATCHES,
+        )
+    with right:
+        st.markdown(
+            f"The strangest patch lies **{place_in_words(int(row), int(column), len(found))}**, at a distance of "
+            f"**{found.max():.3g}** from the nearest known one; half of all patches are within {np.median(found):.3g}."
+        )
+
+
+def place_in_words(row: int, column: int, cells: int) -> str:
+    """
+    >>> place_in_words(0, 27, 28), place_in_words(14, 14, 28)
+    ('top right', 'middle centre')
+    """
+    down = ("top", "middle", "bottom")[min(3 * row // cells, 2)]
+    return f"{down} {('left', 'centre', 'right')[min(3 * column // cells, 2)]}"
+
+
+def make_map(detector: Detector, sample: Sample, settings: Chosen, pixels: NDArray[np.uint8]) -> Mapped:
     """The coarse map as soon as it is there, then the finer one in its place."""
     bar, early = st.progress(0.0, "Hiding parts ..."), st.empty()
     point = model_input(detector, sample, settings.seed)
@@ -118,10 +151,9 @@ def map_words(found: OcclusionMap) -> str:
     most, cells = float(found.drops.max()), len(found.drops)
     if most <= 0:
         return f"Hiding any part raises the score of {found.whole:.3g}: no single part makes this picture strange."
-    down = ("top", "middle", "bottom")[min(3 * int(row) // cells, 2)]
-    across = ("left", "centre", "right")[min(3 * int(column) // cells, 2)]
     return (
-        f"The score is {found.whole:.3g}. It falls most, by **{most:.3g}**, when the **{down} {across}** is hidden. "
+        f"The score is {found.whole:.3g}. It falls most, by **{most:.3g}**, when the "
+        f"**{place_in_words(int(row), int(column), cells)}** is hidden. "
         f"{found.windows} parts were hidden, each a quarter of the side wide."
     )
 

@@ -7,10 +7,8 @@ import streamlit as st
 
 from idecode_core import conformal
 from idecode_core.conformal import FloatArray
-from idecode_core.plots import playground as plots
-from idecode_core.report.playground import playground_export
-from idecode_core.simulate.playground import NCMS, SHAPES, draw_points, read_points, strangeness
-from ui.frame.export import export_row
+from lessons import arrow_figures as plots
+from lessons.playground import NCMS, SHAPES, draw_points, read_points, strangeness
 from ui.frame.look import chart
 from ui.learn.teaching import LINKED, ask_the_class, seed_control, verdict
 
@@ -105,17 +103,4 @@ def playground() -> None:
         "middle, the least strange place. All three keep the promise on false alarms; only one is useful.",
         "Draw new points a few times with k = 19, then with k = 500. What changes?",
         "The edges of the flagged zone jump about with few points and settle with many.",
-    )
-
-    export_row(
-        "playground",
-        lambda: playground_export(
-            None if game.shape == OWN else game.shape,
-            game.proper_training_set,
-            game.calibration_set,
-            ncm=game.ncm,
-            x=x,
-            epsilon=game.epsilon,
-            seed=game.seed,
-        ),
     )

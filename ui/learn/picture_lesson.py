@@ -1,0 +1,109 @@
+"""The last step of 'How it works': a shoe, then the student's own photograph, goes through the lines that the arrow went through."""
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from idecode_core import conformal
+from idecode_core.conformal.judge import judge
+from idecode_core.errors import InputError
+from idecode_core.files.names import IMAGE_BYTES
+from ui.frame.cache import get_configs, get_detector, remembered
+from ui.frame.links import one_of
+from ui.frame.messages import refused
+from ui.frame.pictures import PICTURES, bundled
+from ui.frame.samples import Sample, data_uri, decoded_sample, png
+from ui.learn.teaching import LINKED
+
+if TYPE_CHECKING:
+    from idecode_core.detector import Detector
+    from idecode_core.scorer import Inspected
+
+NEWCOMERS = ("A shoe", "My photograph")
+SHOE = 1  # the first shoe of the bundled Fashion-MNIST sample
+SEED = 0
+DETECTOR = "fashion-rotations"  # it comes with the package, and a shoe belongs for it
+EPSILONS = tuple(percent / 100 for percent in range(1, 51))  # those that the lesson's epsilon can have
+BINS = 48
+LEAST = 1e-9  # on the axis of powers of ten: an error of 0 has no place there
+KEPT = 4
+
+
+def newcomer() -> dict[str, Any] | None:
+    """What the lesson shows of the chosen picture; None while there is none."""
+    config = get_configs().get(DETECTOR)
+    if config is None:
+        st.info("This step needs the detector fashion-rotations, which is not among the detectors here.")
+        return None
+    sample = bundled("fashion", SHOE, config.dataset)
+    if one_of("Newcomer", NEWCOMERS, "how_newcomer", **LINKED) != NEWCOMERS[0]:
+        own = _photograph()
+        if own is None:
+            return None
+        sample = own
+    detector = get_detector(config)
+    key = (detector, sample.content_hash)
+    return remembered("lesson_store", KEPT, key, lambda: _through_algorithm_1(detector, sample))
+
+
+def _photograph() -> Sample | None:
+    file = st.file_uploader(
+        "A photograph of yours",
+        type=list(PICTURES.extensions),
+        key="own_photograph",
+        max_upload_size=IMAGE_BYTES // 2**20,
+        help="It is looked at on the machine that runs this app, and kept for your session only.",
+    )
+    if file is None:
+        st.caption("Anything will do: what happens to a picture that is no clothing?")
+        return None
+    try:
+        data = file.getvalue()
+        return decoded_sample(PICTURES, file.name, data, PICTURES.read(data, file.name))
+    except InputError as error:
+        refused([str(error)])
+        return None
+
+
+def _through_algorithm_1(detector: "Detector", sample: Sample) -> dict[str, Any]:
+    """Pictures and scores of every draw and, for each n, what the library says: the browser draws it and counts nothing."""
+    n_max = detector.calibration.n_max
+    found: Inspected = detector.inspect(sample.decode(), n=n_max, seed=SEED)
+    by_draw = [list(group) for _, group in groupby(found.variants, key=lambda variant: variant.draw)]
+    return {
+        "name": sample.name,
+        "picture": data_uri(sample.picture),
+        "draws": [data_uri(png(_montage([one.image for one in group]))) for group in by_draw],
+        "scores": found.score_vector.tolist(),
+        "k": detector.calibration.k,
+        "by_n": [judged(detector, found.score_vector, n) for n in range(1, n_max + 1)],
+    }
+
+
+def judged(detector: "Detector", score_vector: NDArray[np.float64], n: int) -> dict[str, Any]:
+    """The verdict with the first n draws, the threshold for each epsilon, and the calibration scores as bars over powers of ten."""
+    [verdict] = judge(detector.calibration, score_vector[None], n=n)
+    scores = detector.calibration.scores(n)  # (k,)
+    powers = np.log10(np.maximum([*scores, verdict.score], LEAST))
+    low, high = float(powers.min()), float(powers.max())
+    counts, _ = np.histogram(powers[:-1], BINS, (low, high))
+    thresholds = [conformal.threshold(scores, epsilon) for epsilon in EPSILONS]
+    return {
+        "score": verdict.score,
+        "rank": verdict.rank,
+        "p": verdict.p_value,
+        "low": low,
+        "high": high,
+        "counts": counts.tolist(),
+        "thresholds": [value if np.isfinite(value) else None for value in thresholds],
+    }
+
+
+def _montage(images: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    """The variants of one draw side by side, in two rows where there are four."""
+    if len(images) != 4:
+        return np.concatenate(images, axis=1)
+    return np.concatenate([np.concatenate(images[:2], axis=1), np.concatenate(images[2:], axis=1)])

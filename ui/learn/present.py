@@ -1,0 +1,116 @@
+"""The presenter view of every page: large type, no sidebar, the plan of the class by PageDown, PageUp and the arrow keys."""
+
+import streamlit as st
+
+from lessons.plan import PLAN
+from ui.frame.catalogue import link
+from ui.frame.links import LINKED, link_value, put_in_link
+from ui.frame.look import PRESENT
+
+ROW = "plan"
+"""The row of the plan that is shown, in the link."""
+KEY, BACK, NEXT = "presenter", "presenter_back", "presenter_next"
+STYLE = """
+<style>
+html { font-size: clamp(15px, 2.4vh, 30px); }
+[data-testid="stSidebar"], [data-testid="stExpandSidebarButton"], [data-testid="stHeader"], .st-key-class_plan,
+[data-testid="stLayoutWrapper"]:is(:has(> .st-key-presenter_back), :has(> .st-key-presenter_next)) { display: none; }
+[data-testid="stMainBlockContainer"] { padding: 0.6rem 2rem 3.2rem !important; max-width: none; }
+[data-testid="stCaptionContainer"], [data-testid="stCaptionContainer"] p { font-size: 0.9rem; }
+:is(.st-key-lesson_title, .st-key-lesson_steps), [data-testid="stLayoutWrapper"]:is(:has(> .st-key-lesson_title), :has(> .st-key-lesson_steps)) {
+  position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+.st-key-presenter, [data-testid="stElementContainer"]:has(> [data-testid="stHtml"] > style:only-child) { position: absolute; }
+</style>
+"""
+HTML = """
+<style>
+nav { position: fixed; left: 0; right: 0; bottom: 0; z-index: 999992; display: flex; align-items: center; gap: 1rem; height: 2.4rem;
+  padding: 0 1.5rem; box-sizing: border-box; background: var(--st-secondary-background-color); color: var(--st-text-color);
+  border-top: 1px solid var(--st-border-color); font-size: 1rem; }
+p { flex: 1; margin: 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+button { font: inherit; color: inherit; background: none; border: none; cursor: pointer; padding: 0.1rem 0.6rem; border-radius: 0.4rem; }
+button:hover:enabled, button:focus-visible { color: var(--st-primary-color); outline: 2px solid var(--st-primary-color); }
+button:disabled { opacity: 0.35; cursor: default; }
+@media (max-width: 640px) { p { font-size: 0.85rem; } nav { padding: 0 0.5rem; gap: 0.3rem; } }
+</style>
+<nav aria-label="Plan of the class"><button data-by="-1">← Back</button><p></p><button data-by="1">Next →</button><button data-by="0">End</button></nav>
+"""
+KEYS = """
+export default function ({ data, parentElement, setTriggerValue }) {
+  const [back, next] = [parentElement.querySelector('[data-by="-1"]'), parentElement.querySelector('[data-by="1"]')];
+  parentElement.querySelector("p").textContent = data.words;
+  back.disabled = data.first;
+  next.disabled = data.last;
+  const move = (by) => {
+    if (by === 0) setTriggerValue("end", true);
+    else document.querySelector(`.st-key-${by > 0 ? "NEXT" : "BACK"} a`)?.click();
+  };
+  for (const button of parentElement.querySelectorAll("button")) button.onclick = () => move(Number(button.dataset.by));
+  // A remote control sends PageDown and PageUp: they go on whatever has the focus. Arrows belong to what is held, if something is.
+  const pressed = (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+    const at = event.composedPath()[0];
+    const held = at.closest?.("input, textarea, select, [contenteditable=true], [role=slider], [role=radio], [role=tab], [role=combobox], [role=option]");
+    const by = { PageDown: 1, PageUp: -1 }[event.key] ?? (held ? undefined : { ArrowRight: 1, ArrowLeft: -1 }[event.key]);
+    if (by === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    move(by);
+  };
+  document.addEventListener("keydown", pressed, true);
+  return () => document.removeEventListener("keydown", pressed, true);
+}
+"""
+
+
+def present(page: str) -> None:
+    """The switch in the sidebar; where it is on, the view, and the row of the plan that was asked for. `page` is a file's name."""
+    on = st.sidebar.toggle(
+        "Present",
+        key=PRESENT,
+        **LINKED,
+        help="For a projector: large type, no sidebar, PageDown and PageUp lead through the plan of the class. It is in the link.",
+    )
+    if not on:
+        return
+    st.html(STYLE)
+    row = row_shown(page, link_value(ROW))
+    shown = PLAN[row]
+    # The browser follows them: a program cannot set what is bound to a widget in the address.
+    for key, other in ((BACK, row - 1), (NEXT, row + 1)):
+        with st.container(key=key):
+            if 0 <= other < len(PLAN):
+                link(PLAN[other].page, PLAN[other].label, "school", state_of(other))
+    here = "" if shown.page == page else "Back to the plan at "
+    strip = st.components.v2.component(KEY, html=HTML, js=KEYS.replace("BACK", BACK).replace("NEXT", NEXT))
+    strip(
+        key=KEY,
+        data={
+            "words": f"{row + 1} of {len(PLAN)} · {here}{shown.minutes} min · {shown.label}: {shown.todo}",
+            "first": row == 0,
+            "last": row == len(PLAN) - 1,
+        },
+        on_end_change=_end,
+    )
+    put_in_link(ROW, str(row))
+
+
+def _end() -> None:
+    st.session_state[PRESENT] = False
+
+
+def row_shown(page: str, asked: str | None) -> int:
+    """The row that the link says; else the one of this page that is most like what is shown, else the first of all."""
+    if asked is not None and asked.isdecimal() and int(asked) < len(PLAN):
+        return int(asked)
+    alike = {
+        i: sum(link_value(k) == v for k, v in row.state.items())
+        for i, row in enumerate(PLAN)
+        if row.page == page
+    }
+    return max(alike, key=alike.__getitem__, default=0)
+
+
+def state_of(row: int) -> dict[str, str]:
+    """What a link to a row of the plan carries. The view stays by itself: the switch is kept over pages."""
+    return {**PLAN[row].state, ROW: str(row)}
