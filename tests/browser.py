@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
@@ -95,8 +96,10 @@ def visitor(browser: Browser) -> Iterator[Page]:
 
 
 @contextmanager
-def visit(browser: Browser, width: int = 1400, height: int = 900) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": width, "height": height})
+def visit(
+    browser: Browser, width: int = 1400, height: int = 900, theme: Literal["light", "dark"] = "light"
+) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
     context.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)
     yield context.new_page()
@@ -105,7 +108,7 @@ def visit(browser: Browser, width: int = 1400, height: int = 900) -> Iterator[Pa
 
 def verdict(page: Page) -> Locator:
     """The heading that says flagged or not."""
-    return page.get_by_test_id("stMain").locator("h3").filter(has_text="calibration").first
+    return page.get_by_test_id("stMain").locator("h2").filter(has_text="calibration").first
 
 
 def settled(page: Page) -> None:

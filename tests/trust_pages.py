@@ -12,7 +12,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from idecode_core.files import write_json
-from idecode_core.folder.scores import ScoreSet, write_scores
+from idecode_core.folder.shelf import ScoreSet, write_scores
 
 HOME = Path(__file__).parent.parent
 SHIPPED = HOME / "checkpoints" / "fashion-rotations"
@@ -28,6 +28,7 @@ def make_checkpoints(root: Path) -> Path:
             shutil.copy(SHIPPED / file, folder / file)
         config = json.loads((folder / "config.json").read_text())
         config.pop("files", None)  # the list of SHIPPED; some files are changed below
+        config["format"] = 1  # which may be without
         write_json(folder / "config.json", {**config, "name": name})
     folder = root / "fashion-rotations"
     write_json(folder / "config.json", {**config, "name": folder.name, "k": K})

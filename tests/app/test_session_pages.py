@@ -1,0 +1,223 @@
+"""A session in the app: its inputs are what Inspect shows, and tags, notes, epsilon and pinned runs are saved to it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from test_notebooks import run_here
+from trust_pages import no_trouble, open_page
+
+from idecode_core import load_detector
+from idecode_core.session import Session
+from idecode_core.session.store import Pinned
+from ui.frame.messages import escape
+from ui.frame.pins import side_by_side
+from ui.inspect.grid import arranged
+
+HOME = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def detector():
+    return load_detector(HOME / "checkpoints" / "fashion-rotations")
+
+
+@pytest.fixture
+def session(detector, tmp_path, monkeypatch) -> Session:
+    monkeypatch.setenv("IDECODE_SESSIONS", str(tmp_path / "sessions"))
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    pixels = np.random.default_rng(1).integers(0, 256, (3, 28, 28, 3), dtype=np.uint8)
+    for i, x in enumerate(pixels):
+        Image.fromarray(x).save(folder / f"<b>{i}.png")
+    return Session.from_detection(detector.detect(folder, n=4, epsilon=0.1, seed=3), name="monday")
+
+
+def test_inspect_shows_the_sessions_inputs_under_its_settings(session):
+    app = open_page("inspect", {"session": "monday"})
+    no_trouble(app)
+    state = app.session_state
+    assert (state["n"], state["epsilon"], state["seed"], state["detector"]) == (
+        4,
+        0.1,
+        3,
+        "fashion-rotations",
+    )
+    (table,) = app.dataframe
+    assert sorted(table.value["File"]) == ["<b>0.png", "<b>1.png", "<b>2.png"]
+    shown = dict(zip(table.value["File"], table.value["p-value"], strict=True))
+    assert [shown[one.name] for one in session.inputs] == session.p_values.tolist()
+    assert any("Session **monday**" in caption.value for caption in app.caption)
+
+
+def test_tags_notes_and_epsilon_made_in_the_app_are_read_back(session):
+    app = open_page("inspect", {"session": "monday"})
+    (row,) = [one for one in app.button_group if str(one.key).startswith("tags_")]
+    key = str(row.key).removeprefix("tags_")
+    row.set_value(["wrong verdict"]).run()
+    app.text_input(key=f"own_{key}").set_value("my own").run()
+    app.text_input(key=f"note_{key}").set_value("blurred <b>").run()
+    app.select_slider(key="epsilon").set_value(0.02).run()
+    no_trouble(app)
+    session.reload()
+    assert session.tags == {key: ("wrong verdict", "my own")}
+    assert session.notes == {key: "blurred <b>"}
+    assert session.settings.epsilon == 0.02
+
+
+def test_another_n_in_the_app_brings_its_verdicts_into_the_session(session, detector):
+    app = open_page("inspect", {"session": "monday"})
+    app.slider(key="n").set_value(9).run()
+    no_trouble(app)
+    session.reload()
+    expected = detector.detect([one.path for one in session.inputs], n=9, epsilon=0.1, seed=3)
+    assert session.settings.n == 9
+    assert np.array_equal(session.p_values, expected.p_values)
+    np.testing.assert_allclose(session.score_vectors, expected.score_vectors, rtol=1e-4)
+
+
+def test_a_session_that_cannot_be_opened_is_one_sentence_and_the_page_goes_on(session):
+    for name in ("nobody", "../../etc", "<script>"):
+        app = open_page("inspect", {"session": name})
+        assert not app.exception
+        assert len(app.warning) == 1
+
+
+def test_with_a_token_only_its_holder_sees_sessions(session, monkeypatch):
+    monkeypatch.setenv("IDECODE_STUDIO_TOKEN", "secret")
+    app = open_page("inspect", {"session": "monday"})
+    assert any("only shown on the machine" in one.value for one in app.warning)
+    assert "session_open" not in app.session_state
+    app = open_page("inspect", {"session": "monday", "token": "secret"})
+    assert app.session_state["session_open"].name == "monday"
+
+
+def test_home_lists_recent_sessions(session):
+    app = open_page("home")
+    no_trouble(app)
+    assert any("Go on with a session" in one.value for one in app.markdown)
+    assert any("monday · 3 inputs" in one.value for one in app.markdown)
+
+
+def test_a_file_that_went_costs_one_sentence_and_the_rest_is_shown(session):
+    Path(session.inputs[1].path).unlink()
+    app = open_page("inspect", {"session": "monday"})
+    no_trouble(app)
+    assert len(app.dataframe[0].value) == 2
+    assert any("can no longer be read" in one.value for one in app.warning)
+
+
+def test_what_is_on_the_page_can_be_kept_as_a_session(session):
+    app = open_page("inspect")
+    (keep,) = [one for one in app.button if one.label == "Keep as a session"]
+    keep.click().run()
+    no_trouble(app)
+    kept = app.session_state["session_open"]
+    again = Session.open(kept.name)
+    assert again.samples()[1] == []
+    assert len(again) == 1
+
+
+def test_open_as_notebook_writes_one_beside_the_session_that_runs_there(session, monkeypatch):
+    monkeypatch.setattr(
+        "idecode_core.studio.open_notebook", lambda path: f"http://localhost:1/lab/tree/{path.name}"
+    )
+    app = open_page("inspect", {"session": "monday"})
+    app.button(key="inspection-open").click().run()
+    no_trouble(app)
+    path = session.folder / "inspection.ipynb"
+    assert any(escape(str(path)) in caption.value for caption in app.caption)
+    assert not (session.folder / "session").exists()  # it reads the session that it lies in
+    scope = run_here(path.read_text(encoding="utf-8"), monkeypatch, session.folder)
+    assert np.array_equal(scope["judgement"].p_values, session.p_values)
+
+
+def test_a_run_of_the_page_is_pinned_into_the_session(session):
+    app = open_page("inspect", {"session": "monday"})
+    app.button(key="pin_run").click().run()
+    no_trouble(app)
+    (run,) = session.reload().pinned
+    assert run.detector == "fashion-rotations"
+    assert run.numbers["flagged"] == sum(session.is_ood)
+
+
+def test_pinned_runs_stand_beside_each_other_with_what_differs():
+    runs = [Pinned("t", "d", {"n": n, "seed": 0}, {"AUROC": 0.9}) for n in (5, 20)]
+    assert [list(row) for row in side_by_side(runs)] == [["run", "detector", "n", "AUROC"]] * 2
+
+
+def test_a_batch_is_filtered_by_verdict_and_tag_and_sorted(session, detector):
+    """The places that pass, found by looking at each file."""
+    found = detector.detect([one.path for one in session.inputs], n=4, epsilon=0.1, seed=3)
+    names, tags = ["b", "c", "a"], [("check",), (), ("check", "mine")]
+    assert arranged(names, found, tags, order="by name").tolist() == [2, 0, 1]
+    assert arranged(names, found, tags, tag="mine").tolist() == [2]
+    assert arranged(names, found, tags, tag="without a tag").tolist() == [1]
+    strangest = sorted(range(3), key=lambda i: (found.p_values[i], -found.scores[i]))
+    assert arranged(names, found, tags).tolist() == strangest
+    assert arranged(names, found, tags, order="least strange first").tolist() == strangest[::-1]
+    flagged = [i for i in strangest if found.p_values[i] < 0.1]
+    assert arranged(names, found, tags, verdict="flagged").tolist() == flagged
+
+
+def test_the_grid_shows_pictures_and_a_click_looks_at_one(session):
+    session.tag(session.inputs[1], "mine")
+    session.save()
+    app = open_page("inspect", {"session": "monday", "b_view": "Pictures"})
+    no_trouble(app)
+    (grid,) = [one for one in app.button_group if one.key == "batch_grid"]
+    assert len(grid.options) == 3
+    other = next(i for i in range(3) if i != app.session_state["row"])
+    grid.set_value(other).run()
+    no_trouble(app)
+    assert app.session_state["row"] == other
+    app.selectbox(key="b_tag").set_value("mine").run()
+    (grid,) = [one for one in app.button_group if one.key == "batch_grid"]
+    assert len(grid.options) == 1
+
+
+def test_the_worst_of_the_visitors_own_files_are_shown_as_pictures(session):
+    """Evaluate, My files: each picture is the file of the row that it names."""
+    from idecode_core.folder.shelf import ScoreSet
+    from ui.evaluate.source import Source
+    from ui.evaluate.worst import _pictures
+    from ui.frame.cache import get_configs
+    from ui.frame.modality import modality_of
+    from ui.frame.samples import decoded_sample
+
+    modality = modality_of(get_configs()["fashion-rotations"])
+    samples = [
+        decoded_sample(modality, one.name, session.read(one), session.decoded(one)) for one in session.inputs
+    ]
+    one = ScoreSet("own-ood", "yours", True, np.zeros((3, 1)))
+    source = Source("k", False, "n", "", None, one, (one,), files={"own-ood": samples})
+    assert _pictures(source, one, (2, 0)) == [samples[2].thumbnail, samples[0].thumbnail]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "home",
+        "inspect",
+        "evaluate",
+        "guarantee",
+        "certify",
+        "calibrate",
+        "attack_lab",
+        "how_it_works",
+        "break_it",
+        "many_and_streams",
+    ],
+)
+def test_every_page_offers_its_link_and_no_address_keeps_the_token(page, monkeypatch):
+    monkeypatch.setenv("IDECODE_STUDIO_TOKEN", "secret")
+    offered = []
+    monkeypatch.setattr(
+        "streamlit.components.v2.component", lambda name, **_: lambda **_: offered.append(name)
+    )
+    app = open_page(page, {"token": "secret"})
+    assert not app.exception
+    assert "copy_link" in offered
+    assert "token" not in app.query_params
+    assert app.session_state["token"] == "secret"

@@ -1,0 +1,176 @@
+"""`idecode certify` within groups, for a source that has shifted, and for many rows together."""
+
+import json
+
+import numpy as np
+import pytest
+from test_certify_command import run
+
+from idecode_core.conformal import p_values
+from idecode_core.conformal.groups import mondrian_p_values
+from idecode_core.conformal.integrative import integrative_p_values
+from idecode_core.conformal.multiple import benjamini_hochberg
+from idecode_core.conformal.online import online_discoveries
+from idecode_core.conformal.weighted import density_ratio, weighted_p_values, weighted_selection
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Camera b is noisier; in winter it is darker, and dark pictures score higher."""
+    generator = np.random.default_rng(0)
+
+    def write(name, count, light, strange=0):
+        cameras = np.array(["a", "b"])[generator.integers(0, 2, count)]
+        shade = generator.normal(light, size=count)
+        scores = generator.normal(size=count) * np.where(cameras == "a", 1, 3) - shade
+        scores[:strange] += 12
+        lines = [f"{s!r},{c},{x!r}" for s, c, x in zip(scores.tolist(), cameras, shade.tolist(), strict=True)]
+        (tmp_path / name).write_text("score,camera,light\n" + "\n".join(lines) + "\n")
+        return scores, cameras, shade
+
+    known, new = write("normal.csv", 400, 0.0), write("new.csv", 60, -1.0, strange=6)
+    winter = write("winter.csv", 200, -1.0)
+    return tmp_path, known, new, winter
+
+
+def rows(out: str) -> tuple[np.ndarray, np.ndarray]:
+    found = [json.loads(line) for line in out.splitlines()]
+    assert all(row["threshold"] is None for row in found)
+    return np.array([row["p_value"] for row in found]), np.array([row["is_ood"] for row in found])
+
+
+def test_each_row_is_ranked_within_its_group_and_the_worst_treated_group_is_named_first(
+    tables, capsys
+) -> None:
+    folder, known, new, _ = tables
+    asked = (folder / "normal.csv", "--test", folder / "new.csv", "--column", "score", "--groups", "camera")
+    p, flagged = rows(run(capsys, *asked, "--json")[1])
+    expected = mondrian_p_values(known[0], known[1], new[0], new[1])
+    np.testing.assert_allclose(p, expected, rtol=1e-12)
+    np.testing.assert_array_equal(flagged, expected < 0.05)
+    status, out, _ = run(capsys, *asked)
+    pooled = p_values(known[0], new[0]) < 0.05
+    rate = pooled[new[1] == "b"].mean()
+    assert status == 1
+    assert f"One threshold for all flags {rate:.1%} of b" in out
+    assert "Flag scores above" not in out
+    assert f"k = {np.sum(known[1] == 'b'):,}" in out
+    p, flagged = rows(run(capsys, *asked, "--delta", 0.1, "--json")[1])
+    assert (flagged <= (expected < 0.05)).all()
+
+
+def test_a_shifted_source_is_weighted_and_its_price_is_said(tables, capsys) -> None:
+    folder, known, new, winter = tables
+    asked = (folder / "normal.csv", "--test", folder / "new.csv", "--column", "score")
+    asked = (*asked, "--shifted-to", folder / "winter.csv")
+    weights, own = density_ratio(known[2][:, None], winter[2][:, None], new[2][:, None])
+    sides = (known[0], weights, new[0], own)
+    p, flagged = rows(run(capsys, *asked, "--json")[1])
+    np.testing.assert_allclose(p, weighted_p_values(*sides), rtol=1e-9)
+    np.testing.assert_array_equal(flagged, p < 0.05)
+    _, together = rows(run(capsys, *asked, "--many", "bh", "--epsilon", 0.2, "--json")[1])
+    np.testing.assert_array_equal(together, weighted_selection(*sides, 0.2))
+    assert "400 calibration points count as" in run(capsys, *asked)[1]
+    far = folder / "far.csv"
+    far.write_text("score,camera,light\n" + "0,a,-30\n" * 50)
+    status, _, err = run(capsys, *asked[:-1], far)
+    assert (status, "too far from the calibration points" in err) == (2, True)
+
+
+def test_known_outliers_weigh_the_columns_and_the_gain_is_said(tables, capsys) -> None:
+    folder, known, new, _ = tables
+    strange = np.random.default_rng(1).normal((8.0, 4.0), size=(12, 2))
+    (folder / "strange.csv").write_text(
+        "score,light\n" + "\n".join(f"{a!r},{b!r}" for a, b in strange.tolist()) + "\n"
+    )
+    asked = (folder / "normal.csv", "--test", folder / "new.csv", "--column", "score")
+    asked = (*asked, "--outliers", folder / "strange.csv")
+    p, flagged = rows(run(capsys, *asked, "--json")[1])
+    sides = [np.stack([one[0], one[2]], axis=1) for one in (known, new)]
+    np.testing.assert_allclose(p, integrative_p_values(sides[0], strange, sides[1]), rtol=1e-12)
+    np.testing.assert_array_equal(flagged, p < 0.05)
+    assert "12 known outliers weigh 2 scores; the bound of 0.05 is kept." in run(capsys, *asked)[1]
+    status, _, err = run(capsys, *asked[:-1], folder / "normal.csv")
+    assert (status, "400 of the known outliers are calibration points too" in err) == (2, True)
+
+
+@pytest.mark.parametrize("rule", ["bh", "lord++"])
+def test_rows_are_judged_together(tables, capsys, rule) -> None:
+    folder, known, new, _ = tables
+    asked = (folder / "normal.csv", "--test", folder / "new.csv", "--column", "score", "--many", rule)
+    p, flagged = rows(run(capsys, *asked, "--epsilon", 0.2, "--json")[1])
+    expected = p_values(known[0], new[0])
+    np.testing.assert_array_equal(p, expected)
+    own = benjamini_hochberg(expected, 0.2) if rule == "bh" else online_discoveries(expected, 0.2, rule)
+    np.testing.assert_array_equal(flagged, own)
+    assert flagged.any()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--groups", "camera", "--shifted-to", "winter.csv"), "do not go together"),
+        (("--groups", "nothing"), "has no column 'nothing'"),
+        (("--many", "bh", "--delta", 0.1), "--delta goes with --many each"),
+        (("--shifted-to", "bare.csv"), "has no column 'light'"),
+        (("--shifted-to", "winter.csv", "--many", "storey"), "each or bh"),
+    ],
+)
+def test_what_does_not_go_together_is_one_sentence(tables, capsys, monkeypatch, options, words) -> None:
+    folder = tables[0]
+    monkeypatch.chdir(folder)
+    (folder / "bare.csv").write_text("score\n1\n2\n")
+    status, _, err = run(capsys, "normal.csv", "--test", "new.csv", "--column", "score", *options)
+    assert status == 2
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_a_group_that_was_never_calibrated_and_empty_groups_are_refused(tables, capsys) -> None:
+    folder = tables[0]
+    for text, words in (
+        ("1,c,0", "group c has no calibration points"),
+        ("1,,0", "1 of 1 rows have no group"),
+    ):
+        (folder / "one.csv").write_text(f"score,camera,light\n{text}\n")
+        asked = (
+            folder / "normal.csv",
+            "--test",
+            folder / "one.csv",
+            "--column",
+            "score",
+            "--groups",
+            "camera",
+        )
+        status, _, err = run(capsys, *asked)
+        assert (status, words in err) == (2, True), err
+    status, _, err = run(capsys, folder / "normal.csv", "--column", "score", "--groups", "camera")
+    assert "give them with --test" in err
+
+
+def test_few_rows_in_folds_get_cross_conformal_p_values_and_the_looser_bound_is_said(
+    tmp_path, capsys
+) -> None:
+    """Each new row is compared with each fold by that fold's own model; counted by hand."""
+    generator = np.random.default_rng(3)
+    known, new = generator.normal(size=24), generator.normal(size=(5, 3))
+    new[-1] += 9
+    fold = np.repeat(["x", "y", "z"], 8)
+    lines = [f"{s!r},{f}" for s, f in zip(known.tolist(), fold, strict=True)]
+    (tmp_path / "few.csv").write_text("score,fold\n" + "\n".join(lines) + "\n")
+    lines = [",".join([f"id{i}", *map(repr, row)]) for i, row in enumerate(new.tolist())]
+    (tmp_path / "new.csv").write_text("name,x,y,z\n" + "\n".join(lines) + "\n")
+    asked = (tmp_path / "few.csv", "--test", tmp_path / "new.csv", "--column", "score", "--folds", "fold")
+    p, flagged = rows(run(capsys, *asked, "--json")[1])
+    place = {"x": 0, "y": 1, "z": 2}
+    by_hand = [
+        (1 + sum(s >= row[place[f]] for s, f in zip(known, fold, strict=True))) / 25 for row in new.tolist()
+    ]
+    np.testing.assert_allclose(p, by_hand, rtol=1e-12)
+    assert flagged.tolist() == [one < 0.05 for one in by_hand]
+    assert flagged[-1]
+    out = run(capsys, *asked)[1]
+    assert "3 folds of 24 points: one that belongs is flagged with probability at most 0.248, not 0.05" in out
+    status, _, told = run(capsys, *asked, "--many", "bh")
+    assert status == 2
+    assert "--folds goes alone" in told
