@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from benchmarks.p_values import seconds
-from idecode_core.own.scores import certify
+from idecode_core.conformal.certify import certify
 
 COUNT, REPEATS = 10_000_000, 5
 

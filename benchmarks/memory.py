@@ -5,8 +5,8 @@
     python -m benchmarks.memory --photographs 0  # `score` alone: a minute
 
 Each run is measured in a process of its own: peak resident memory while scoring, less what is resident once the
-detector is loaded and has scored one small picture. Goals: ten times as many files take `score` (in one process, parts of
-100) at most 20 MB more; photographs take at most 1,024 MB.
+detector is loaded and has scored one small picture. Goals: ten times as many files take `score` (in one process) at
+most 20 MB more; photographs take at most 1,024 MB.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from benchmarks.scale import write_pictures
 from idecode_core.folder.detector import load_detector
 from idecode_core.folder.listing import list_detectors
 from idecode_core.folder.settings import find_detector
-from idecode_core.scale.run import open_parts, open_run, score_alone
+from idecode_core.scale.run import score_files
 
 WIDTH, HEIGHT = 4000, 3000
 GOAL = 1024
@@ -60,8 +60,7 @@ def measure_score(source: Path) -> float:
     load_detector(folder).score_vectors(np.zeros((1, 32, 32, 3), np.uint8), n=1)
     idle = resident()
     out = source.with_name(f"{source.name}-scores")
-    job = open_run(source, out, folder, (".png",), n=1, epsilon=0.05, seed=0, aggregate="sum", part_size=100)
-    score_alone(out, job, open_parts(out, job), "cpu", lambda _: None)
+    score_files(source, out, folder, n=1, workers=1, device="cpu")
     return resident() - idle
 
 

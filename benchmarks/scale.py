@@ -19,9 +19,9 @@ import torch
 from PIL import Image
 
 from idecode_core.folder.settings import find_detector
+from idecode_core.scale import run
 from idecode_core.scale.cluster import score_on_ray
 from idecode_core.scale.part import Job, Worker
-from idecode_core.scale.run import open_parts, open_run, score_alone
 
 N = 5
 PART = 10
@@ -35,8 +35,9 @@ def write_pictures(folder: Path, count: int) -> None:
 
 
 def start_run(source: Path, out: Path, detector: Path) -> Job:
-    return open_run(
-        source, out, detector, (".png",), n=N, epsilon=0.05, seed=0, aggregate="sum", part_size=PART
+    run.BLOCK = PART
+    return run.open_run(
+        source, out, detector, n=N, epsilon=0.05, delta=None, seed=0, aggregate="sum", tell=print
     )
 
 
@@ -44,8 +45,9 @@ def rate(source: Path, out: Path, detector: Path, workers: int) -> float:
     """Files per second by Ray's workers, from the first finished part of each on."""
     job = start_run(source, out, detector)
     score_on_ray(
-        out, job, open_parts(out, job), workers=workers, address=None, device="cpu", progress=lambda _: None
-    )
+        out, job, run.look_at(out, job, PART).todo, workers=workers, address=None, device="cpu", seconds=0,
+        progress=lambda _: None,
+    )  # fmt: skip
     written = sorted(path.stat().st_mtime for path in out.glob("part-*.parquet"))
     return PART * (len(written) - workers) / (written[-1] - written[workers - 1])
 
@@ -54,8 +56,8 @@ def shares(source: Path, out: Path, detector: Path) -> tuple[float, float]:
     """Of one worker's time with everything: what goes into reading and decoding, and what a run takes that has nothing
     left to do."""
     job = start_run(source, out, detector)
-    worker = Worker(out, job, "cpu")
-    todo = list(open_parts(out, job))
+    worker = Worker(out, job, "cpu", seconds=0)
+    todo = run.look_at(out, job, PART).todo
     worker.score(todo[0])  # warm
     start = time.perf_counter()
     for part in todo[1:]:
@@ -67,8 +69,7 @@ def shares(source: Path, out: Path, detector: Path) -> tuple[float, float]:
         pass
     reading = time.perf_counter() - start
     start = time.perf_counter()
-    job = start_run(source, out, detector)
-    score_alone(out, job, open_parts(out, job), "cpu", lambda _: None)
+    run.score_files(source, out, detector, n=N, workers=1, device="cpu", tell=lambda sentence: None)
     return reading / whole, (time.perf_counter() - start) / whole
 
 

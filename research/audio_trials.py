@@ -18,16 +18,16 @@ import numpy as np
 import torch
 
 from idecode_core.audio.sets import ESC50_CATEGORIES, SoundSet, esc50_classes, load_sounds
-from idecode_core.evaluation.ablations import ABLATIONS
-from idecode_core.evaluation.metrics import auroc
 from idecode_core.files import write_json
 from idecode_core.ncm import softmax_baseline
+from idecode_core.quality.metrics import auroc
 from idecode_core.training.loop import train
 from idecode_core.training.parts import by_fold, divide
 from idecode_core.training.recipe import Recipe, Sounds
 from idecode_core.training.recipes import get_recipe
 from idecode_core.training.tasks import make_task
 from idecode_core.transforms.specaugment import PAPER_MASKS, SpecAugment
+from paper.audio import NCM_NAMES
 
 RESULTS = Path(__file__).parent.parent / "results" / "audio-trials.json"
 MASKS = {
@@ -82,14 +82,14 @@ def try_recipe(recipe: Recipe[Sounds], masks: Sequence[str], sounds: SoundSet) -
     for name in masks:
         masked = replace(scorer, transforms=MASKS[name])
         known, strange = (
-            masked.score_under(ABLATIONS, part.samples, n=DRAWS, seed=0) for part in (inside, outside)
+            masked.score_under(list(NCM_NAMES), part.samples, n=DRAWS, seed=0) for part in (inside, outside)
         )
         found[name] = {
             ncm: {
                 f"n={n}": mean_auroc(known[ncm].score_vectors, strange[ncm].score_vectors, n)
                 for n in (1, 5, 20)
             }
-            for ncm in ABLATIONS
+            for ncm in NCM_NAMES
         }
     return found
 

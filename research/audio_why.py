@@ -14,12 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from idecode_core.evaluation.ablations import read_ablation
-from idecode_core.evaluation.metrics import auroc
-from idecode_core.experiments.audio import DETECTORS
-from idecode_core.folder.scores import DRAWS_PER_RUN
+from idecode_core.folder.shelf import DRAWS_PER_RUN, SBP
 from idecode_core.folder.stored import Stored, open_all
+from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
+from paper.audio import DETECTORS
 
 Vectors = NDArray[np.float64]
 SURE = ((0.0, 0.5), (0.5, 0.9), (0.9, 1.0))
@@ -42,14 +41,14 @@ class Side:
 
 def sides(stored: Stored) -> tuple[Side, Side]:
     """The iD and the OOD clips of a detector's stored scores."""
-    eq_3 = read_ablation(stored.folder, "invariance", stored.settings.scorer_sha256)
+    eq_3, softmax = stored.beside("invariance").sets, stored.beside(SBP)
     found = []
     for sets in ([stored.id_set], stored.ood_sets):
         found.append(
             Side(
-                np.concatenate([eq_3[part.name] for part in sets]).astype(np.float64),
+                np.concatenate([eq_3[part.name].score_vectors for part in sets]).astype(np.float64),
                 np.concatenate([part.score_vectors[:, :DRAWS_PER_RUN] for part in sets]).astype(np.float64),
-                1 - np.concatenate([stored.softmax_scores(part.name) for part in sets]),
+                1 - np.concatenate([softmax.once(part.name) for part in sets]),
             )
         )
     return found[0], found[1]

@@ -15,11 +15,11 @@ import typer
 from numpy.typing import NDArray
 from torch import Tensor
 
-from idecode_core.evaluation.metrics import auroc
 from idecode_core.folder.detector import load_detector
-from idecode_core.folder.training_record import read_split
+from idecode_core.folder.record import read_split
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.ncm import cross_entropy, familiarity
+from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
 from idecode_core.scorer import chunks, prepared
 from idecode_core.transforms.rotations import RANGES

@@ -12,14 +12,13 @@ import torch
 import typer
 from torch import Tensor
 
-from idecode_core.baselines.features import Features, FeatureScorer
-from idecode_core.baselines.mahalanobis import Mahalanobis
-from idecode_core.baselines.neighbours import Neighbours
-from idecode_core.evaluation.metrics import auroc
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.sets import load_images
+from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
-from idecode_core.training.own.frozen import pretrained
+from idecode_core.scorers.distances import Mahalanobis, Neighbours
+from idecode_core.scorers.features import Features, FeatureScorer
+from idecode_core.training.fit_distance import pretrained
 from idecode_core.training.recipes import superclass
 from idecode_core.transforms import SmallAffine
 

@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import log_softmax, normalize
 
-from idecode_core.baselines.mahalanobis import shared_gaussian, squared_distances
-from idecode_core.evaluation.metrics import auroc
 from idecode_core.folder.detector import load_detector
-from idecode_core.folder.training_record import read_split
+from idecode_core.folder.record import read_split
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import ImageSet, load_images
 from idecode_core.ncm import RANGES, cross_entropy, evidence, familiarity, label_logit
+from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
 from idecode_core.scorer import chunks, prepared
+from idecode_core.scorers.distances import shared_gaussian, squared_distances
 from idecode_core.transforms import SharpRotations
 from research.development import development_sets, validation_images
 

@@ -13,23 +13,21 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from idecode_core.baselines.auxiliary import Auxiliary, AuxiliaryShifts
-from idecode_core.baselines.csi import CSI
-from idecode_core.baselines.fitting import Budget
-from idecode_core.baselines.geometric import Geometric
-from idecode_core.baselines.goad import GOAD
-from idecode_core.baselines.one_class import OneClass
 from idecode_core.errors import DataError
-from idecode_core.evaluation.metrics import auroc
 from idecode_core.files import write_json
 from idecode_core.files.read import read_json
 from idecode_core.folder.detector import load_detector
-from idecode_core.folder.training_record import read_split
+from idecode_core.folder.record import read_split
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import load_images
+from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
 from idecode_core.scorer import Scorer
 from idecode_core.transforms import SharpRotations
+from paper.rivals.csi import CSI
+from paper.rivals.goad import GOAD
+from paper.rivals.one_class import Budget, OneClass
+from paper.rivals.turns import Auxiliary, AuxiliaryShifts, Geometric
 from research.development import development_sets, validation_images
 
 RESULTS = Path("results/label-free-choice.json")

@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from idecode_core.errors import DataError
-from idecode_core.evaluation.metrics import auroc
 from idecode_core.files import write_json
 from idecode_core.files.read import read_json
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import load_images
 from idecode_core.ncm import TURN
+from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
 from idecode_core.training.loop import train
 from idecode_core.training.parts import image_parts

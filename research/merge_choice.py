@@ -16,13 +16,13 @@ import typer
 from numpy.typing import NDArray
 
 from idecode_core.errors import CheckpointError
-from idecode_core.evaluation.metrics import auroc
 from idecode_core.files import write_npz
 from idecode_core.folder.detector import scorer_hash
-from idecode_core.folder.scores import read_tied
+from idecode_core.folder.shelf import read_tied
 from idecode_core.image.sets import ImageSet
-from idecode_core.merged import merge_vectors
+from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
+from idecode_core.scorers.merged import merge_vectors
 from idecode_core.training.merge import Member, member_parts
 from research.development import development_sets
 

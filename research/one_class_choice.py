@@ -13,12 +13,12 @@ import numpy as np
 import typer
 
 from idecode_core.errors import DataError
-from idecode_core.evaluation.metrics import auroc
 from idecode_core.files import write_json
 from idecode_core.files.read import read_json
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import load_images
 from idecode_core.models import ModelConfig
+from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
 from idecode_core.training.loop import train
 from idecode_core.training.parts import image_parts

@@ -17,7 +17,7 @@ import torch
 from idecode_core import auroc
 from idecode_core.image.sets import load_images
 from idecode_core.models.pretrained import MEAN, NAME, STD, imagenet_weights
-from idecode_core.own.scorer import own_scorer
+from idecode_core.scorers.user_network import user_scorer
 from idecode_core.training.recipes import superclass
 
 SIZE, K, TESTS, N = 128, 150, 120, 5
@@ -55,7 +55,7 @@ def main() -> None:
     print(f"AUROC in %, n = {N}, {TESTS} pictures of each set, {SIZE} px")
     print(f"{'base NCM':30}" + "".join(f"{name:>18}" for name in OTHERS))
     for classes, base_ncms in ((1000, CLASSIFIER), (0, EXTRACTOR)):
-        scorer = own_scorer(
+        scorer = user_scorer(
             network(classes),
             base_ncm=base_ncms[0],
             size=SIZE,

@@ -12,11 +12,11 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from idecode_core.evaluation.metrics import auroc
 from idecode_core.folder.detector import load_detector
-from idecode_core.folder.training_record import read_split
+from idecode_core.folder.record import read_split
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import ImageSet
+from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
 from idecode_core.transforms import Rotations, SharpRotations
 from research.development import development_sets, validation_images

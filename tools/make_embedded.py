@@ -10,7 +10,7 @@ import argparse
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from sklearn.datasets import load_digits, load_sample_image
 
 from idecode_core.data import EMBEDDED
@@ -24,6 +24,7 @@ TRAINING, SAMPLE, DIGITS = 10_000, 1_000, 500
 PER_CIFAR_CLASS = 12
 PER_PHOTO, PHOTO_SIDE, SMALLEST_CROP = 50, 64, 96
 PER_TEXTURE, TEXTURE_SIDE = 40, 32
+NUMBERS, NUMBER_SIDE, ENLARGED = 12, 48, 192
 
 
 def fashion(
@@ -100,6 +101,36 @@ def textures(generator: np.random.Generator) -> tuple[Images, Labels]:
     return np.stack(images), np.array(labels, np.uint8)
 
 
+def house_number(generator: np.random.Generator) -> Images:
+    """Two or three digits on a plate on a brick wall, tilted, blurred and unevenly lit, as a camera sees them."""
+    ranges = ((90, 200), (10, 120), (200, 256))  # wall, plate, digits
+    wall, plate, ink = (tuple(int(c) for c in generator.integers(low, high, 3)) for low, high in ranges)
+    if generator.random() < 0.3:
+        plate, ink = ink, plate
+    picture = Image.new("RGB", (ENLARGED, ENLARGED), wall)
+    draw, mortar = ImageDraw.Draw(picture), tuple(c - 30 for c in wall)
+    for row in range(0, ENLARGED, 24):
+        draw.line((0, row, ENLARGED, row), mortar, 3)
+        for column in range(row % 48, ENLARGED, 48):
+            draw.line((column, row, column, row + 24), mortar, 3)
+    number = str(generator.integers(10, 200))
+    draw.rounded_rectangle((14, 34, ENLARGED - 14, ENLARGED - 34), 14, plate, ink, 4)
+    font = ImageFont.load_default(112 if len(number) == 2 else 84)
+    draw.text((ENLARGED / 2, ENLARGED / 2), number, ink, font, "mm")
+    angle = float(generator.uniform(-6, 6))
+    tilted = picture.rotate(angle, Image.Resampling.BICUBIC, fillcolor=wall).filter(
+        ImageFilter.GaussianBlur(2)
+    )
+    small = np.asarray(tilted.resize((NUMBER_SIDE, NUMBER_SIDE), Image.Resampling.BICUBIC))
+    light = np.linspace(-1, 1, NUMBER_SIDE)[None, :, None] * generator.uniform(-40, 40)
+    return np.asarray((small + light + generator.normal(0, 4, small.shape)).clip(0, 255).astype(np.uint8))
+
+
+def house_numbers(generator: np.random.Generator) -> tuple[Images, Labels]:
+    """For the app's first look: photographs of house numbers are a test set of the tables, so these are drawn."""
+    return np.stack([house_number(generator) for _ in range(NUMBERS)]), np.zeros(NUMBERS, np.uint8)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-root")
@@ -111,6 +142,7 @@ def main() -> None:
         "digits-sample": digits(np.random.default_rng(3)),
         "photos-sample": photos(np.random.default_rng(4)),
         "textures-sample": textures(np.random.default_rng(5)),
+        "numbers-sample": house_numbers(np.random.default_rng(6)),
     }
     for name, (x, y) in sets.items():
         path = EMBEDDED / f"{name}.npz"

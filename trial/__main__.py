@@ -13,7 +13,10 @@ from pathlib import Path
 from trial import table
 from trial.table import Outcome
 
-PARTS = ("files", "folders", "kills", "disk", "fuzz", "browser", "audit")
+PARTS = (
+    *("files", "folders", "kills", "disk", "training", "service", "pull", "sessions", "exports", "ray"),
+    *("fuzz", "guarantees", "browser", "audit"),
+)
 """In the order in which they run."""
 
 
@@ -35,10 +38,38 @@ def outcomes(part: str, short: bool, seed: int, root: Path) -> Iterator[Outcome]
         from trial.disk import try_disk
 
         yield from try_disk(short, root)
+    elif part == "training":
+        from trial.training import try_training
+
+        yield from try_training(short, seed, root)
+    elif part == "service":
+        from trial.service import try_service
+
+        yield from try_service(short, seed, root / "service")
+    elif part == "pull":
+        from trial.pull import try_pull
+
+        yield from try_pull(seed, 12 if short else 200, root / "pull")
+    elif part == "sessions":
+        from trial.sessions import try_sessions
+
+        yield try_sessions(seed, 20 if short else 500, root)
+    elif part == "exports":
+        from trial.exports import try_exports
+
+        yield try_exports(seed, 60 if short else 1_000)
+    elif part == "ray":
+        from trial.cluster import try_ray
+
+        yield try_ray(root)
     elif part == "fuzz":
         from trial.fuzz import try_fuzz
 
         yield from try_fuzz(short, seed, root)
+    elif part == "guarantees":
+        from trial.guarantees import try_guarantees
+
+        yield from try_guarantees(short, seed)
     elif part == "browser":
         from trial.visitors import try_browser
 
@@ -66,7 +97,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--write", type=Path, help="the document whose table is written, docs/reliability.md")
+    parser.add_argument(
+        "--moved", action="store_true", help="only count the commits since the table was written"
+    )
     chosen = parser.parse_args()
+    if chosen.moved:
+        table.count_commits(chosen.write or Path("docs/reliability.md"))
+        return 0
     found: list[Outcome] = []
     begin = time.monotonic()
     for i, part in enumerate(chosen.parts):
@@ -83,7 +120,9 @@ def main() -> int:
             *(["--parts", *chosen.parts] if chosen.parts != list(PARTS) else []),
         ]
         command = " ".join(["python -m trial", *options, f"--seed {chosen.seed}"])
-        table.write(chosen.write, table.markdown(found, command, f"{machine()}, in {minutes:.0f} minutes"))
+        where = f"{machine()}, in {minutes:.0f} minutes"
+        commit = table.git("rev-parse", "--short", "HEAD")
+        table.write(chosen.write, table.markdown(found, command, where, commit))
     return 0 if all(outcome.sound for outcome in found) else 1
 
 

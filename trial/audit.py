@@ -1,4 +1,4 @@
-"""Part 7: known holes in what is installed, where pip-audit and its database are within reach."""
+"""Part 13: known holes in what is installed, where pip-audit and its database are within reach."""
 
 import json
 import subprocess

@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 DOCUMENT = ROOT / "docs" / "dependencies.md"
+UNDECLARED = "not declared in its metadata"
 LINE = re.compile(r'^\s*"?(?P<name>[A-Za-z0-9_.-]+)(\[[a-z,]*\])?[<>=!~][^#"]*"?,?\s*#\s*(?P<words>.+)$')
 
 
@@ -65,7 +66,7 @@ def licence(name: str) -> str:
     classified = [
         c.split(" :: ")[-1] for c in found.get_all("Classifier") or () if c.startswith("License ::")
     ]
-    return ", ".join(classified) or "not declared in its metadata"
+    return ", ".join(classified) or UNDECLARED
 
 
 def version(name: str) -> str:
@@ -73,6 +74,16 @@ def version(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
+
+
+def undeclared() -> list[str]:
+    """A paragraph on each package that says nothing of its licence."""
+    return [
+        f"**A licence that is not declared.** The package `{one.name}` ({one.needed_for}: {one.reason}) names no licence in its\n"
+        "metadata: ask its author before you pass it, or what is made with it, on.\n"
+        for one in direct()
+        if licence(one.name) == UNDECLARED
+    ]
 
 
 def document() -> str:
@@ -93,6 +104,7 @@ def document() -> str:
             "|---|---|---|---|---|",
             *rows,
             "",
+            *undeclared(),
         ]
     )
 

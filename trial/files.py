@@ -17,7 +17,7 @@ def handle(file: BadFile | None) -> str:
     from idecode_core.audio.read import read_sound
     from idecode_core.errors import InputError
     from idecode_core.files.archives import File, read_files
-    from idecode_core.files.score_files import read_score_vectors
+    from idecode_core.files.tables import read_score_vectors
     from idecode_core.image.read import EXTENSIONS as PICTURES
     from idecode_core.image.read import read_image
 

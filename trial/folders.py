@@ -31,8 +31,8 @@ NAMES = (
 def make_good(folder: Path) -> None:
     """A folder with everything: weights, calibration, split, training record, stored scores."""
     from idecode_core.folder.detector import load_detector
-    from idecode_core.folder.scores import ScoreSet, write_scores
     from idecode_core.folder.settings import read_settings
+    from idecode_core.folder.shelf import ScoreSet, write_scores
     from trial.kills import train_and_finish
 
     train_and_finish(folder.parent / "made")
@@ -268,8 +268,8 @@ def make_other(good: Path, other: Path) -> None:
     """The same scorer calibrated on other data, with other scores: only content hashes tell them apart."""
     from idecode_core.detector import Detector
     from idecode_core.folder.detector import load_detector, save_detector
-    from idecode_core.folder.scores import ScoreSet, write_scores
     from idecode_core.folder.settings import read_settings
+    from idecode_core.folder.shelf import ScoreSet, write_scores
     from trial.small import pictures
 
     scorer = load_detector(good, "cpu").scorer

@@ -1,4 +1,4 @@
-"""Part 5: fuzzing. hypothesis on the invariants of the tests, with many more examples; atheris on the readers, where it installs.
+"""Part 11: fuzzing. hypothesis on the invariants of the tests, with many more examples; atheris on the readers, where it installs.
 
     python -m trial.fuzz image CORPUS -max_total_time=30      # what `with_atheris` starts, for one reader
 
@@ -25,10 +25,10 @@ from trial.table import Outcome
 
 ROOT = Path(__file__).parent.parent
 INVARIANTS = (
-    "tests/test_fuzz.py",
-    "tests/test_trust_folders.py::test_no_change_of_any_file_gives_a_traceback_or_another_answer",
+    "tests/trust/test_fuzz.py",
+    "tests/trust/test_hostile_folders.py::test_no_change_of_any_file_gives_a_traceback_or_another_answer",
 )
-NO_FUZZING = "tests/test_fuzz.py::test_the_files_that_are_damaged_were_good"
+NO_FUZZING = "tests/trust/test_fuzz.py::test_the_files_that_are_damaged_were_good"
 READERS = ("image", "sound", "scores", "zip", "settings", "arrays")
 """The kinds of `trial.files`, and what a detector folder is made of."""
 LONGEST = 65_536  # bytes of an input that atheris makes
@@ -124,7 +124,7 @@ def reader(kind: str) -> Callable[[bytes], object]:
     from idecode_core.errors import CheckpointError
     from idecode_core.files.archives import File, read_files
     from idecode_core.files.read import read_arrays
-    from idecode_core.files.score_files import read_score_vectors
+    from idecode_core.files.tables import read_score_vectors
     from idecode_core.folder.settings import FILES, read_settings
     from idecode_core.image.read import read_image
 

@@ -17,14 +17,17 @@ import torch
 import torch._dynamo  # an optimiser imports it at its first step; here once, and not in every forked process
 
 from idecode_core.detector import Detector
-from idecode_core.evaluation.score_sets import score_test_sets
-from idecode_core.evaluation.sets import SetToScore
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.listing import list_folders
 from idecode_core.folder.stored import has_scores, open_stored
-from idecode_core.scale.run import open_parts, open_run, score_alone, summary
+from idecode_core.quality.score_sets import score_test_sets
+from idecode_core.quality.sets import SetToScore
+from idecode_core.scale import run
+from idecode_core.scale.judged import judge_scored
+from idecode_core.scale.run import Scored
 from idecode_core.training.finish import finish
 from idecode_core.training.loop import train
+from idecode_core.training.train_folder import train_folder
 from trial import small
 from trial.bad_files import saved
 from trial.progress import Progress
@@ -33,7 +36,7 @@ from trial.table import Outcome
 PATIENCE = 120.0
 MOST_SECONDS = 300.0  # for all kills of one job; on a machine that is too busy there are fewer of them
 OLD, NEW = "old", "new"
-FILES = 30  # in the folder that is scored
+FILES = 40  # in the folder that is scored
 
 
 @dataclass(frozen=True)
@@ -114,18 +117,22 @@ def prepare_batch(root: Path) -> None:
 
 
 def score_batch(root: Path) -> None:
-    job = open_run(
-        root / "pictures", root / "scored", root / "detector", (".png",), n=5, epsilon=0.1, seed=0, aggregate="sum",
-        part_size=5,
+    score_some(root)
+
+
+def score_some(root: Path) -> Scored:
+    run.BLOCK = 5
+    return run.score_files(
+        root / "pictures", root / "scored", root / "detector", n=5, epsilon=0.1, workers=1, seconds=0, device="cpu",
+        tell=lambda sentence: None,
     )  # fmt: skip
-    score_alone(root / "scored", job, open_parts(root / "scored", job), "cpu", lambda files: None)
 
 
 def check_batch(root: Path) -> None:
     """The same command goes on, and every file has one row."""
-    score_batch(root)
-    found = summary(root / "scored")
+    found = score_some(root)
     assert (found.files, found.failures) == (FILES, 0), found
+    assert judge_scored(root / "scored").num_rows == FILES
 
 
 def score_sets(root: Path) -> None:
@@ -145,9 +152,35 @@ def check_sets(root: Path) -> None:
     assert sorted(one.name for one in open_stored(root / "detector").ood_sets) == ["beyond", "outside"]
 
 
+def train_files(root: Path) -> None:
+    train_folder(
+        root / "pictures",
+        root / "detector",
+        model="rotations",
+        epochs=2,
+        replace=True,
+        device="cpu",
+        runs=root / "runs",
+    )
+
+
+def check_files(root: Path) -> None:
+    """The old detector or the new one; the same call goes on to the calibration of an unbroken run, and no picture is gone."""
+    assert load_detector(root / "detector", "cpu").name in (OLD, "detector")
+    train_files(root)
+    unbroken = root.parent / "unbroken"
+    if not unbroken.exists():
+        prepare_batch(unbroken)
+        train_files(unbroken)
+    one, two = (load_detector(place / "detector", "cpu").calibration for place in (root, unbroken))
+    assert np.array_equal(one.score_vectors, two.score_vectors)
+    assert len(list((root / "pictures").iterdir())) == FILES
+
+
 JOBS = (
     Job("saving over a detector", prepare_detector, save, check_detector),
     Job("training and replacing a detector", prepare_detector, train_and_finish, check_training),
+    Job("folder of files, trained on", prepare_batch, train_files, check_files),
     Job("calibrating", prepare_detector, calibrate, check_calibrated),
     Job("scoring a folder of files", prepare_batch, score_batch, check_batch),
     Job("writing score files", prepare_detector, score_sets, check_sets),

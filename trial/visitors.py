@@ -1,4 +1,4 @@
-"""Parts 5 and 6: many browser sessions at once, and for a long time. Each gets its own answer, and nothing leaves the machine."""
+"""Part 12: many browser sessions at once, and for a long time. Each gets its own answer, and nothing leaves the machine."""
 
 import time
 from collections.abc import Iterator
@@ -67,11 +67,11 @@ class Visitor:
     def problem(self, patience: float) -> str:
         """What is wrong with what the page says; "" if nothing is."""
         words = comparison(self.verdict.p_value, EPSILON)
-        heading = self.page.get_by_test_id("stMain").locator("h3").filter(has_text=words).first
+        heading = self.page.get_by_test_id("stMain").locator("h2").filter(has_text=words).first
         try:
             heading.wait_for(timeout=1000 * patience)
         except Exception:
-            shown = " / ".join(self.page.get_by_test_id("stMain").locator("h3").all_inner_texts())[:200]
+            shown = " / ".join(self.page.get_by_test_id("stMain").locator("h2").all_inner_texts())[:200]
             return f"expected {words}, shown: {shown or 'nothing'}"
         text = self.page.get_by_test_id("stMain").inner_text()
         return "an error on the page" if "Something went wrong" in text or "Traceback" in text else ""
