@@ -1,17 +1,20 @@
-# Two commands: `make app` and `make test`. Each sets up .venv first when needed.
+# Three commands: `make app`, `make notebook` and `make test`. Each sets up .venv first when needed.
 
 PYTHON := .venv/bin/python
 READY := .venv/.ready
 READY_DEV := .venv/.ready-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help app test lint bench trial lock chromium clean
+.PHONY: help app notebook test lint docs dist bench trial lock chromium clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 app: $(READY)  ## start the app in the browser
 	$(PYTHON) -m streamlit run app.py --server.showEmailPrompt false
+
+notebook: $(READY_DEV)  ## open the notebooks in JupyterLab
+	$(PYTHON) -m jupyterlab --notebook-dir notebooks $$([ "$$(id -u)" != 0 ] || echo --allow-root)  # root is who one is in a container
 
 test: $(READY_DEV) chromium lint  ## style, types and all tests
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n auto --dist loadfile
@@ -21,6 +24,13 @@ lint: $(READY_DEV)  ## style, format, types and the way that imports point
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 	.venv/bin/lint-imports --no-cache
+
+docs: $(READY_DEV)  ## the site, into site/: strict, notebooks executed, no request to another server
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+	@echo "Open site/index.html, or with search: $(PYTHON) -m http.server --directory site"
+
+dist: $(READY_DEV)  ## wheel and source archive, into dist/: built twice, and the same both times
+	$(PYTHON) -m tools.dist
 
 bench: $(READY_DEV) chromium  ## speed and memory ratios, each measured in one run
 	$(PYTHON) -m benchmarks.p_values
@@ -46,7 +56,7 @@ lock: $(READY_DEV)  ## write the lock files again, after a change of pyproject.t
 	$(LOCK) pyproject.toml requirements-dev.in --all-extras --constraint requirements.txt --output-file requirements-dev.txt
 
 clean:  ## remove .venv and the tools' caches
-	rm -rf .venv build .mypy_cache .import_linter_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf .venv build dist site .cache .mypy_cache .import_linter_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 
 # The app's tests drive a real browser.
 chromium:

@@ -10,7 +10,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
-APP = ("app.py", "pages", "ui", ".streamlit/config.toml")
+APP = ("app.py", "pages", "ui", "lessons", ".streamlit/config.toml")
 DETECTOR = "fashion-rotations"
 
 
