@@ -52,7 +52,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Links to files of the repository lead to their page; a file without a page becomes its name."""
     here = Path(page.file.src_uri)
-    outside = here.name in set(MOVED.values()) - {"index.md", "paper.md"} and not (ROOT / "docs" / here).exists()
+    outside = (
+        here.name in set(MOVED.values()) - {"index.md", "paper.md"} and not (ROOT / "docs" / here).exists()
+    )
 
     def there(found: re.Match[str]) -> str:
         picture, words, target = found.groups()
@@ -73,4 +75,9 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         up = "../" * (len(here.parents) - 1)
         return f"{picture}[{words}]({up}{place}{'#' if part else ''}{part})"
 
-    return re.sub(r"(```.*?```)|" + LINK.pattern, lambda m: m[0] if m[1] else there(LINK.match(m[0])), markdown, flags=re.DOTALL)  # type: ignore[arg-type]
+    return re.sub(
+        r"(```.*?```)|" + LINK.pattern,
+        lambda m: m[0] if m[1] else there(LINK.match(m[0])),
+        markdown,
+        flags=re.DOTALL,
+    )  # type: ignore[arg-type]

@@ -43,7 +43,9 @@ def modules(room: str) -> list[str]:
     """The modules of a room, its own first; those that begin with an underscore are nobody's business."""
     if (CORE / f"{room}.py").exists():
         return [f"idecode_core.{room}"]
-    paths = sorted((CORE / room).rglob("*.py"), key=lambda path: (path.parent, path.name != "__init__.py", path.name))
+    paths = sorted(
+        (CORE / room).rglob("*.py"), key=lambda path: (path.parent, path.name != "__init__.py", path.name)
+    )
     named = [path.relative_to(CORE.parent).with_suffix("").as_posix().replace("/", ".") for path in paths]
     return [name for name in named if not name.endswith("__init__") and "._" not in name]
 
@@ -71,5 +73,7 @@ def names() -> str:
     )
     rooms = "\n".join(f"- [{title}]({room}.md): `idecode_core.{room}`" for room, title in ROOMS.items())
     about = inspect.getdoc(idecode_core) or ""
-    conventions = about[about.index("Conventions") : about.index("    from idecode_core")].replace(":\n-", ":\n\n-")
+    conventions = about[about.index("Conventions") : about.index("    from idecode_core")].replace(
+        ":\n-", ":\n\n-"
+    )
     return f"{intro}{conventions}\n" + "\n".join(rows) + f"\n\n## Rooms\n\n{rooms}\n"

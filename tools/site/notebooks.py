@@ -50,7 +50,12 @@ def executed(path: Path) -> str:
     if not kept.exists():
         notebook = nbformat.read(path, as_version=4)
         with an_app_of_its_own():
-            NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}).execute()
+            NotebookClient(
+                notebook,
+                timeout=600,
+                kernel_name="python3",
+                resources={"metadata": {"path": str(path.parent)}},
+            ).execute()
         KEPT.mkdir(parents=True, exist_ok=True)
         for old in KEPT.glob(f"{path.stem}-*.ipynb"):
             old.unlink()
