@@ -243,8 +243,8 @@ class Detector:
 
     def decision_function(self, samples: Samples, **settings: Any) -> NDArray[np.float64]:
         """scikit-learn's verb: how far each score lies on the normal side of the threshold; below 0 is flagged."""
-        found = self.detect(samples, **settings)
-        return found.threshold - found.scores
+        detection = self.detect(samples, **settings)
+        return detection.threshold - detection.scores
 
     def predict(self, samples: Samples, **settings: Any) -> NDArray[np.int64]:
         """scikit-learn's verb: +1 for what belongs, -1 for what is flagged. Settings are those of `detect`."""
@@ -274,12 +274,12 @@ class Detector:
         """
         settings = Settings(n, epsilon, delta, aggregate, seed)
         n = n if n is not None else settings.draws(self.calibration.n_max, self.name)
-        found = self.scorer.inspect(sample, n=n, seed=seed)
+        inspected = self.scorer.inspect(sample, n=n, seed=seed)
         if n > self.calibration.n_max:
-            return found
+            return inspected
         cut = settings.cut(self.calibration.k)
-        (verdict,) = judge(self.calibration, found.score_vector[None], epsilon=cut, aggregate=aggregate)
-        return replace(found, seen=Seen(self, replace(settings, n=n), verdict))
+        (verdict,) = judge(self.calibration, inspected.score_vector[None], epsilon=cut, aggregate=aggregate)
+        return replace(inspected, seen=Seen(self, replace(settings, n=n), verdict))
 
     def describe(self, detection: Detection, index: int) -> list[str]:
         """The transforms drawn for one point of a detection, in words."""

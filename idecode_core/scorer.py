@@ -128,7 +128,9 @@ class Inspected(Shown):
     def __repr__(self) -> str:
         lines = [sentence(self.seen.verdict)] if self.seen else []
         draws = self.variants[:REPR_VARIANTS]
-        lines += [f"  draw {one.draw + 1}: {one.applied}, score {one.score:.3g}" for one in draws]
+        lines += [
+            f"  draw {variant.draw + 1}: {variant.applied}, score {variant.score:.3g}" for variant in draws
+        ]
         rest = len(self.variants) - len(draws)
         return "\n".join([*lines, *([f"  ... and {rest} more"] if rest else [])])
 
@@ -245,17 +247,17 @@ def in_one_pass(
     batches: Iterable[tuple[Mapping[str, Vectors], Iterable[Tensor]]], progress: Progress | None, noun: str
 ) -> dict[str, Scored]:
     """Batches of (score vectors by base NCM, drawn parameters) -> all points together, by base NCM."""
-    found: dict[str, list[Vectors]] = {}
+    by_ncm: dict[str, list[Vectors]] = {}
     parameters: list[Tensor] = []
     for vectors, drawn in batches:
         for name, part in vectors.items():
-            found.setdefault(name, []).append(part)
+            by_ncm.setdefault(name, []).append(part)
         parameters.extend(drawn)
         if progress is not None:
             progress(len(parameters))
     if not parameters:
         raise InputError(f"Expected at least one {noun}, got none; add files or check the folder.")
-    return {name: Scored(np.concatenate(parts), tuple(parameters)) for name, parts in found.items()}
+    return {name: Scored(np.concatenate(parts), tuple(parameters)) for name, parts in by_ncm.items()}
 
 
 class NetworkScorer(ABC):

@@ -103,11 +103,11 @@ def _run(victim: Victim, x: Tensor, y: Tensor, name: str, strength: float, repor
         )
         epsilon, passes = None, CW_STEPS
     model = foolbox.PyTorchModel(_Watched(victim, passes, report), bounds=(0, 1), device=victim.device)
-    found, _, _ = run(model, x.to(victim.device), y.to(victim.device), epsilons=epsilon)
-    found = found.cpu().clamp(0, 1)
-    pixels = found.flatten(1)
+    attacked, _, _ = run(model, x.to(victim.device), y.to(victim.device), epsilons=epsilon)
+    attacked = attacked.cpu().clamp(0, 1)
+    pixels = attacked.flatten(1)
     failed = (pixels == 0).all(1) | ~pixels.isfinite().all(1)
-    return torch.where(failed[:, None, None, None], x, found)
+    return torch.where(failed[:, None, None, None], x, attacked)
 
 
 class _Watched(nn.Module):

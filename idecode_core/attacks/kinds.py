@@ -151,8 +151,8 @@ class Attacked:
         pixels = self.attacked.flatten(1)
         usable = (pixels.isfinite().all(1) & (pixels != 0).any(1) & self.after.isfinite().all(1)).numpy()
         wrong_after = (self.after.argmax(1) != self.labels).numpy()
-        found: Flags = self.right_before & wrong_after & usable
-        return found
+        successful: Flags = self.right_before & wrong_after & usable
+        return successful
 
     @cached_property
     def l2(self) -> Floats:

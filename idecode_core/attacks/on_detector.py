@@ -115,7 +115,7 @@ def base_score(scorer: ImageScorer, x: Tensor, keys: Any, n: int) -> Tensor:
 
 def step_keys(x: Tensor, seed: int, steps: int) -> NDArray[np.uint64]:
     """Keys of fresh draws for each step of each picture, which depend on its content and the seed alone: (steps, batch, 2)."""
-    generators = (np.random.Generator(np.random.Philox(key=content_key(one.numpy(), seed))) for one in x)
+    generators = (np.random.Generator(np.random.Philox(key=content_key(image.numpy(), seed))) for image in x)
     keys = [generator.integers(0, 2**64, size=(steps, 2), dtype=np.uint64) for generator in generators]
     return np.stack(keys, axis=1)
 

@@ -26,15 +26,15 @@ class AttackedFiles:
 
     folder: Path
     files: tuple[str, ...]
-    found: Attacked
+    attacked: Attacked
 
     def records(self) -> list[dict[str, Any]]:
         """One table row per file: what the victim says before and after, and how large the change is."""
         before, after = (
-            [self.found.classes[int(i)] for i in each]
-            for each in (self.found.labels, self.found.after.argmax(1))
+            [self.attacked.classes[int(i)] for i in each]
+            for each in (self.attacked.labels, self.attacked.after.argmax(1))
         )
-        columns = (self.files, before, after, self.found.success, self.found.l2, self.found.linf)
+        columns = (self.files, before, after, self.attacked.success, self.attacked.l2, self.attacked.linf)
         return [
             {
                 "file": file,
@@ -48,7 +48,7 @@ class AttackedFiles:
         ]
 
     def __repr__(self) -> str:
-        return f"AttackedFiles({self.folder.name!r}: {self.found.summary()})"
+        return f"AttackedFiles({self.folder.name!r}: {self.attacked.summary()})"
 
 
 def attack_files(
@@ -71,8 +71,8 @@ def attack_files(
     against = load_victim(victim, device)
     shown = Preprocessing(against.size)
     x = to_tensor(np.stack([shown(read_image(Path(path), name=path)) for path in paths]))
-    found = attack(against, x, against.all_logits(x).argmax(1), name, strength, progress=progress)
-    made = AttackedFiles(folder, tuple(paths), found)
-    write_npz(folder / PICTURES, {"clean": found.clean.numpy(), "attacked": found.attacked.numpy()})
+    attacked = attack(against, x, against.all_logits(x).argmax(1), name, strength, progress=progress)
+    made = AttackedFiles(folder, tuple(paths), attacked)
+    write_npz(folder / PICTURES, {"clean": attacked.clean.numpy(), "attacked": attacked.attacked.numpy()})
     write_text(folder / TABLE, csv_text(made.records()))
     return made

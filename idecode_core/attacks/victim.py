@@ -102,7 +102,7 @@ class Victim:
 
 def victims(root: Path | str | None = None) -> list[str]:
     """The detectors here whose networks name the classes of pictures, and answer with nothing else."""
-    return [found.name for found in list_detectors(root) if _names_classes(found.scorer)]
+    return [config.name for config in list_detectors(root) if _names_classes(config.scorer)]
 
 
 def _names_classes(settings: Mapping[str, Any]) -> bool:

@@ -146,23 +146,23 @@ class GallerySound:
 
 def gallery_sounds() -> list[GallerySound]:
     """The bundled sounds, digits first."""
-    found = []
+    sounds = []
     for path in sorted(FOLDER.glob("*.flac")) + sorted(FOLDER.glob("*.oga")):
         kind, _, rest = path.stem.partition("-")
         name = rest.partition("-")[2] if kind == "digit" else rest.replace("-", " ")
-        found.append(GallerySound(name, kind != "digit", path))
-    return sorted(found, key=lambda sound: (sound.is_ood, sound.path.name))
+        sounds.append(GallerySound(name, kind != "digit", path))
+    return sorted(sounds, key=lambda sound: (sound.is_ood, sound.path.name))
 
 
 def bundled_sounds(dataset: str = "") -> "dict[str, list[Sound]]":
     """Label -> the bundled sounds of that kind; without spoken digits where these are the dataset."""
     from idecode_core.audio.read import read_sound
 
-    found: dict[str, list[Sound]] = {}
+    by_label: dict[str, list[Sound]] = {}
     for sound in gallery_sounds():
         if sound.is_ood or dataset != "spokendigits":
             kind = sound.path.stem.partition("-")[0]
-            found.setdefault(LABELS.get(kind, kind), []).append(
+            by_label.setdefault(LABELS.get(kind, kind), []).append(
                 read_sound(sound.path.read_bytes(), name=sound.name)
             )
-    return found
+    return by_label

@@ -43,4 +43,4 @@ def attack(
             progress=lambda share: bar(round(100 * share)),
         )
     if not inputs.print_rows(made.records(), as_json=as_json, as_csv=as_csv):
-        typer.echo(f"{made.found.summary()} Written to {made.folder}.")
+        typer.echo(f"{made.attacked.summary()} Written to {made.folder}.")

@@ -166,15 +166,15 @@ class SetHere:
 def list_sets(root: Path) -> list[SetHere]:
     """All that `idecode data check` says: the datasets that come with the project and those of a data root, then what is missing."""
     bundled = {path.stem: path for path in EMBEDDED.glob("*.npz") if path.stem != GALLERY}
-    found = {**bundled, **{path.stem: path for path in root.glob("*.npz")}}
+    paths = {**bundled, **{path.stem: path for path in root.glob("*.npz")}}
     here = []
-    for name, path in sorted(found.items()):
+    for name, path in sorted(paths.items()):
         points = count(path)
         here.append(
             SetHere(name, "damaged" if points is None else "ready", points, path, path.parent == EMBEDDED)
         )
     wanted = (f"{source.name}-{split}" for source in SOURCES.values() for split in source.splits)
-    return [*here, *(SetHere(name, "missing", None, None) for name in wanted if name not in found)]
+    return [*here, *(SetHere(name, "missing", None, None) for name in wanted if name not in paths)]
 
 
 def _reason(error: BaseException) -> str:

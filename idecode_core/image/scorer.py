@@ -151,9 +151,9 @@ class ImageScorer(TakesPictures, NetworkScorer):
             if table is not None:
                 assert isinstance(self.transforms, Rotations)
                 places = self.transforms.places(drawn).numpy()
-                scores = {name: np.take_along_axis(found, places, axis=1) for name, found in scores.items()}
+                scores = {name: np.take_along_axis(values, places, axis=1) for name, values in scores.items()}
             yield (
-                {name: found.reshape(len(chunk), n, -1).mean(axis=2) for name, found in scores.items()},
+                {name: values.reshape(len(chunk), n, -1).mean(axis=2) for name, values in scores.items()},
                 drawn,
             )
 

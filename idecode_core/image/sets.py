@@ -80,14 +80,14 @@ def load_images(name: str, root: Path | str | None = None) -> ImageSet:
 
 def bundled_pictures(dataset: str = "") -> dict[str, NDArray[np.uint8]]:
     """Label -> some pictures of each bundled set, from all over it; all but those of this dataset, or of its one class."""
-    found = {}
+    galleries = {}
     own, only = dataset_and_class(dataset)
     for name, label in BUNDLED.items():
         if name != own or only is not None:
             images = load_images(f"{name}-sample")
             x = images.x[images.y != only] if name == own else images.x
-            found[label] = x[np.linspace(0, len(x) - 1, min(PER_SET, len(x))).astype(int)]
-    return found
+            galleries[label] = x[np.linspace(0, len(x) - 1, min(PER_SET, len(x))).astype(int)]
+    return galleries
 
 
 def dataset_and_class(identity: str) -> tuple[str, int | None]:

@@ -105,11 +105,11 @@ def with_weights(build: Callable[[], M], tensors: Mapping[str, Tensor]) -> M:
     cannot ask for a model of many gigabytes."""
     with torch.device("meta"):  # shapes without memory
         expected = {name: tuple(value.shape) for name, value in build().state_dict().items()}
-    found = {name: tuple(value.shape) for name, value in tensors.items()}
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
+    shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+    for name in sorted(expected.keys() | shapes.keys()):
+        if expected.get(name) != shapes.get(name):
             raise SettingError(
-                f"the settings speak of {name} of shape {expected.get(name)}, and the weights have {found.get(name)}"
+                f"the settings speak of {name} of shape {expected.get(name)}, and the weights have {shapes.get(name)}"
             )
     model = build()
     model.load_state_dict(tensors)

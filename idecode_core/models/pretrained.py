@@ -39,12 +39,12 @@ class EfficientNetLite0(nn.Module):
         """Features of two middle layers, at an eighth and at a sixteenth of the side: (batch, 40, ...) and (batch, 112, ...)."""
         network: Any = self.network
         x = network.bn1(network.conv_stem(x))
-        found = []
+        layers = []
         for place, block in enumerate(network.blocks[: MIDDLE[-1] + 1]):
             x = block(x)
             if place in MIDDLE:
-                found.append(x)
-        return found[0], found[1]
+                layers.append(x)
+        return layers[0], layers[1]
 
     def load_imagenet(self) -> None:
         """Take over the ImageNet weights: all but the classifier, which has no counterpart here."""
