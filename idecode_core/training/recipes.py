@@ -187,6 +187,19 @@ _cifar10_turn_evidence = replace(
     base_ncm="turn_and_label",
     epochs=24,
 )
+# As fast as those two, with classes of turned copies too, as cifar10-joint-wide has them: what are these worth?
+_cifar10_joint_fast = replace(
+    _cifar10_evidence,
+    name="cifar10-joint-fast",
+    shows=replace(
+        _cifar10_evidence.shows,
+        model=ModelConfig("compact", outputs=4 + 10, widths=(64, 256, 384)),
+        task="transform_and_label",
+        transformed=0.25,
+    ),
+    transforms=SharpRotations(per_draw="one"),
+    base_ncm="turn_and_mirrored_label",
+)
 # Victims of attacks: plain classifiers. Around each stands a detector as around cifar10-invariance, and it has the same split.
 _cifar10_densenet = replace(
     _cifar10_invariance,
@@ -346,6 +359,7 @@ _all: list[Recipe[Any]] = [
     _cifar10_joint_wide,
     _cifar10_evidence,
     _cifar10_turn_evidence,
+    _cifar10_joint_fast,
     _cifar10_densenet,
     _paper_victim("resnet34"),
     _paper_victim("densenet100"),
