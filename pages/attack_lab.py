@@ -15,24 +15,24 @@ with guard():
         pick, show = st.columns([1, 2.4], gap="large")
     with pick:
         sample = choose_picture()
-        from ui.attack.wish import choose, choose_label
+        from ui.attack.choice import choose_attack, choose_label
 
-        wish = choose()
-        label = choose_label(sample, wish) if sample and wish else None
-    if sample is None or wish is None:
+        choice = choose_attack()
+        label = choose_label(sample, choice) if sample and choice else None
+    if sample is None or choice is None:
         show.info("Choose a picture at the left, or drop in one of your own.", icon=":material/west:")
         wait_for_input()
     from ui.attack.curve import curve
     from ui.attack.export import export
-    from ui.attack.panels import STYLE, charts, sizes, verdict
+    from ui.attack.outcome import STYLE, charts, sizes, verdict
     from ui.attack.rate import rate
-    from ui.attack.run import aim
+    from ui.attack.run import target_of
     from ui.attack.start import start
     from ui.attack.worst import worst
 
     st.html(STYLE)
     with show:
-        lab = start(aim(sample, wish, label), wish, settings)
+        lab = start(target_of(sample, choice, label), choice, settings)
         verdict(lab)
         rate(lab)
         sizes(lab)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui.certify.panels import bring, controls, example, result
+from ui.certify.threshold import bring, controls, example, result
 from ui.frame.links import one_of
 from ui.frame.messages import guard
 from ui.frame.settings import enter_by_app

@@ -17,7 +17,7 @@ with guard():
     settings = settings_bar("Evaluate", draws=draws)
     choice = one_of("What to evaluate", SOURCES, "ev_source")
     config = get_configs()[settings.detector]
-    from ui.evaluate.panels import evaluation
+    from ui.evaluate.evaluation import evaluation
     from ui.evaluate.source import own_files, stored_source, user_scores
 
     if choice == "My scores":

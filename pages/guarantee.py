@@ -6,6 +6,6 @@ from ui.frame.settings import settings_bar
 
 with guard():
     config = get_configs()[settings_bar("Guarantee").detector]
-    from ui.guarantee.panels import show_guarantee
+    from ui.guarantee.rates import show_guarantee
 
     show_guarantee(config)

@@ -43,7 +43,7 @@ with guard():
             samples, vectors = score_batch(detector, samples, settings.seed)
     from ui.inspect.draws import STYLE
     from ui.inspect.export import export
-    from ui.inspect.panels import depth, results
+    from ui.inspect.verdict import depth, results
 
     st.html(STYLE)
     with show:

@@ -218,14 +218,14 @@ def test_after_an_unexpected_error_the_files_of_the_upload_before_are_not_used(m
 def test_one_file_that_breaks_the_reader_costs_one_sentence(monkeypatch):
     import ui.frame.scores as scores
 
-    arrive = scores.arrive
+    sample_of_upload = scores.sample_of_upload
 
     def sometimes(modality, name, data):
         if name == "2.png":
             raise OverflowError("deep inside")
-        return arrive(modality, name, data)
+        return sample_of_upload(modality, name, data)
 
-    monkeypatch.setattr(scores, "arrive", sometimes)
+    monkeypatch.setattr(scores, "sample_of_upload", sometimes)
     app = upload(open_page("calibrate", way="Calibrate"), *((f"{i}.png", png(i)) for i in range(4)))
     assert "3 pictures ready" in words(app)
     assert "2.png: an error in the program" in words(app)

@@ -28,10 +28,10 @@ from idecode_core.quality.evaluate import evaluate as evaluate_detector
 from idecode_core.quality.methods import method_scores
 from idecode_core.quality.side_by_side import side_by_side
 from idecode_core.report.evaluations import rates
-from ui.evaluate.panels import all_rows
+from ui.evaluate.evaluation import all_rows
 from ui.evaluate.source import stored_source
 from ui.frame.settings import Chosen
-from ui.guarantee.panels import study_of
+from ui.guarantee.rates import study_of
 
 CSV = "text/csv"
 

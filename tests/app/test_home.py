@@ -18,9 +18,8 @@ from idecode_core.folder.shelf import ScoreSet, write_scores
 from idecode_core.folder.stored import open_stored
 from idecode_core.quality.methods import evaluate
 from ui.frame.catalogue import PAGES, pages
-from ui.frame.detectors import in_order
+from ui.frame.detectors import in_order, strength_of
 from ui.frame.settings import AGGREGATES, EPSILONS
-from ui.frame.strength import strength_of
 from ui.home.cards import DOORS
 
 ROOT = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from idecode_core.plots.attack import p_along_strength
-from ui.attack.panels import Lab, verdict_on
+from ui.attack.outcome import Lab, verdict_on
 from ui.attack.run import Job, Scored, attack_store, is_ready, is_wanted, run_with_progress, score, want
 from ui.frame.look import chart
 from ui.frame.panels import JUDGED, panel
@@ -21,7 +21,7 @@ def curve(lab: Lab) -> None:
     settings = current()
     lab.screen.curve = ()
     st.markdown("## Along the strength")
-    jobs = [lab.job(strength) for strength in lab.wish.strengths]
+    jobs = [lab.job(strength) for strength in lab.choice.strengths]
     missing = [job for job in jobs if not is_ready(job)]
     if missing and not all(is_wanted(job) for job in missing):
         offer(lab, jobs, len(missing))
@@ -33,12 +33,12 @@ def curve(lab: Lab) -> None:
         key="curve_chart",
         alt=f"p-values at {len(jobs)} strengths",
     )
-    st.caption(f"Strength is {lab.wish.kind.strength_means}. {LOOK_FOR}")
+    st.caption(f"Strength is {lab.choice.kind.strength_means}. {LOOK_FOR}")
 
 
 def offer(lab: Lab, jobs: list[Job], missing: int) -> None:
     st.caption(
-        f"How does the p-value change as {lab.wish.kind.title} gets stronger? {missing} more attacks are run and judged for it, "
+        f"How does the p-value change as {lab.choice.kind.title} gets stronger? {missing} more attacks are run and judged for it, "
         "one after the other; you can stop them."
     )
     st.button(
@@ -47,12 +47,12 @@ def offer(lab: Lab, jobs: list[Job], missing: int) -> None:
 
 
 def curve_figure(lab: Lab, scored: tuple[Scored, ...], settings: Chosen) -> object:
-    kind = lab.wish.kind
+    kind = lab.choice.kind
     return p_along_strength(
         [one.attacked.strength for one in scored],
         np.array([verdict_on(lab.detector, one, settings).p_value for one in scored]),
         np.array([bool(one.attacked.success[0]) for one in scored]),
         settings.epsilon,
-        lab.wish.strength,
+        lab.choice.strength,
         f"Strength of {kind.title}, {'as a share ' if kind.unit.startswith('of ') else ''}{kind.unit.strip('()')}",
     )

@@ -5,7 +5,7 @@ from idecode_core.plots.attack import as_pixels
 from idecode_core.report.attack import AttackShown, Attempt, attack_notebook, attack_report
 from idecode_core.report.content import Figure, Report
 from ui.attack.curve import LOOK_FOR, curve_figure
-from ui.attack.panels import LOOK_FOR_DRAWS, LOOK_FOR_SHARES, Lab, draws_figure, shares_figure, verdict_on
+from ui.attack.outcome import LOOK_FOR_DRAWS, LOOK_FOR_SHARES, Lab, draws_figure, shares_figure, verdict_on
 from ui.attack.run import Scored
 from ui.frame.export import download_row
 from ui.frame.samples import png
@@ -32,9 +32,9 @@ def shown(lab: Lab) -> AttackShown:
         detector=lab.config.folder.name,
         scorer_sha256=scorer_hash(lab.detector.scorer),
         calibration_sha256=lab.detector.calibration.sha256,
-        victim=lab.wish.config.folder.name,
+        victim=lab.choice.config.folder.name,
         victim_sha256=lab.target.victim_sha256,
-        title=lab.wish.kind.title,
+        title=lab.choice.kind.title,
         n=min(settings.n, lab.detector.calibration.n_max),
         epsilon=settings.epsilon,
         aggregate=settings.aggregate,

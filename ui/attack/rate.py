@@ -8,7 +8,7 @@ from idecode_core.folder.settings import FolderSettings, checkpoint_root
 from idecode_core.folder.shelf import DRAWS_PER_RUN, Scores, open_scores, score_paths
 from idecode_core.folder.stored import ADVERSARIAL, CLEAN
 from idecode_core.quality.methods import flagged_share
-from ui.attack.panels import Lab
+from ui.attack.outcome import Lab
 from ui.frame.cache import Stamps, stamps
 from ui.frame.messages import escape
 from ui.frame.panels import JUDGED, panel
@@ -18,10 +18,10 @@ from ui.frame.settings import current
 @panel("attack_rate", on=JUDGED)
 def rate(lab: Lab) -> None:
     """One sentence from stored scores, under the settings of this moment; nothing where none are stored."""
-    settings, kind = current(), lab.wish.kind
+    settings, kind = current(), lab.choice.kind
     calibration = lab.detector.calibration
     n = min(settings.n, calibration.n_max)
-    scores = stored(lab.wish.config, lab.config)
+    scores = stored(lab.choice.config, lab.config)
     name = set_name(kind.name, lab.config.folder.name if kind.on_detector else None)
     if scores is None or name not in scores.sets or n > DRAWS_PER_RUN:
         return

@@ -19,7 +19,7 @@ from idecode_core.errors import DataError, IdecodeError
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.read import Unrounded
 from idecode_core.scorer import Inspected
-from ui.attack.wish import Wish
+from ui.attack.choice import AttackChoice
 from ui.frame.cache import remembered, session_store
 from ui.frame.samples import Sample
 
@@ -46,16 +46,16 @@ class Target:
         return self.victim.classes[self.label]
 
 
-def aim(sample: Sample, wish: Wish, label: int | None) -> Target:
+def target_of(sample: Sample, choice: AttackChoice, label: int | None) -> Target:
     """The picture at the victim's size; without a known class, what the victim sees in it counts as right."""
     decoded = sample.decode()
-    pixels = Preprocessing(wish.victim.size)(decoded)  # (size, size, 3)
+    pixels = Preprocessing(choice.victim.size)(decoded)  # (size, size, 3)
     x = torch.from_numpy(pixels.copy()).permute(2, 0, 1)[None].float() / 255
     if label is None:
-        label = int(wish.victim.all_logits(x)[0].argmax())
+        label = int(choice.victim.all_logits(x)[0].argmax())
     height, width = decoded.shape[:2]
     return Target(
-        sample, wish.victim, wish.config.scorer_sha256, x, label, content_hash(pixels), (width, height)
+        sample, choice.victim, choice.config.scorer_sha256, x, label, content_hash(pixels), (width, height)
     )
 
 

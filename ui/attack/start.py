@@ -1,25 +1,29 @@
-"""From the choices to an attacked picture that is judged: at once where that is quick, else on demand."""
+"""From the choices to an attacked picture that is judged: at once where that is quick, else on demand; by the bar's detector, or
+one that knows such photographs."""
+
+from collections.abc import Mapping
 
 import streamlit as st
 
+from idecode_core.folder.settings import FolderSettings
 from idecode_core.report.attack import answer, shares
-from ui.attack.judge import choose_judge
-from ui.attack.panels import SIDE, Lab, OnScreen, verdict_on
+from ui.attack.choice import AttackChoice
+from ui.attack.outcome import SIDE, Lab, OnScreen, verdict_on
 from ui.attack.run import Job, Target, attack_store, found, is_wanted, refusal, run_with_progress, score, want
-from ui.attack.wish import Wish
-from ui.frame.cache import get_detector
+from ui.frame.cache import get_configs, get_detector
+from ui.frame.detectors import in_order
 from ui.frame.messages import escape
 from ui.frame.settings import Chosen
 
 
-def start(target: Target, wish: Wish, settings: Chosen) -> Lab:
+def start(target: Target, choice: AttackChoice, settings: Chosen) -> Lab:
     """The attacked picture, judged. The page ends here where there is no detector, or the visitor has to ask first."""
-    config = choose_judge(settings, wish.config)
+    config = choose_judge(settings, choice.config)
     if config is None:
         st.stop()
     detector = get_detector(config)
-    untouched = Job(target, wish.kind, 0.0, detector, settings.seed)
-    job = Job(target, wish.kind, wish.strength, detector, settings.seed)
+    untouched = Job(target, choice.kind, 0.0, detector, settings.seed)
+    job = Job(target, choice.kind, choice.strength, detector, settings.seed)
     with st.spinner("Attacking and judging ...", show_time=False):
         clean = score(detector, untouched.run(), settings.seed)
         is_right = bool(clean.attacked.right_before[0])
@@ -27,13 +31,13 @@ def start(target: Target, wish: Wish, settings: Chosen) -> Lab:
     screen = OnScreen(settings)
     if attacked is None:
         if not is_wanted(job):
-            ask_first(Lab(wish, target, config, detector, clean, clean, screen), job)
+            ask_first(Lab(choice, target, config, detector, clean, clean, screen), job)
             st.stop()
         run_with_progress([job], "attack")
         attacked = attack_store()[job.key]
     with st.spinner("Judging ...", show_time=False):
         chosen = score(detector, attacked, settings.seed)
-    return Lab(wish, target, config, detector, clean, chosen, screen)
+    return Lab(choice, target, config, detector, clean, chosen, screen)
 
 
 def ask_first(lab: Lab, job: Job) -> None:
@@ -60,3 +64,45 @@ def ask_first(lab: Lab, job: Job) -> None:
                 args=(job,),
             )
             st.caption("It takes many passes through the network: some seconds. You can stop it.")
+
+
+def choose_judge(settings: Chosen, victim: FolderSettings) -> FolderSettings | None:
+    """The settings of the detector that judges; a line where it is not the bar's. None when no detector can."""
+    configs = get_configs()
+    asked = configs[settings.detector]
+    if suits(asked, victim):
+        return asked
+    stand_in = best_of(configs, victim)
+    why = (
+        f"**{escape(asked.name)}** listens to sounds, and what is attacked here are pictures."
+        if asked.takes_sounds
+        else f"**{escape(asked.name)}** knows other pictures ({escape(asked.summary)}), and would find all of these strange."
+    )
+    if stand_in is None:
+        st.warning(
+            f"{why} No detector here knows what the victim knows, so nothing is judged.",
+            icon=":material/block:",
+        )
+        return None
+    with st.container(horizontal=True, vertical_alignment="center", key="attack_judge"):
+        st.caption(f"{why} Judged by **{escape(stand_in.name)}** instead.", width="stretch")
+        st.button(
+            f"Choose {stand_in.folder.name}",
+            key="use_judge",
+            type="tertiary",
+            help="In the bar, for all pages.",
+            on_click=st.session_state.__setitem__,
+            args=("detector", stand_in.folder.name),
+        )
+    return stand_in
+
+
+def suits(config: FolderSettings, victim: FolderSettings) -> bool:
+    """Whether a detector takes what the victim takes. One without a public dataset is somebody's own: they will know."""
+    return not config.takes_sounds and config.dataset in ("", victim.dataset)
+
+
+def best_of(configs: Mapping[str, FolderSettings], victim: FolderSettings) -> FolderSettings | None:
+    """The first that is offered and knows what the victim knows."""
+    offered = (configs[name] for name in in_order(configs))
+    return next((c for c in offered if suits(c, victim) and c.dataset == victim.dataset), None)

@@ -5,7 +5,7 @@ import streamlit as st
 from idecode_core.attacks import ATTACKS
 from idecode_core.plots.attack import as_pixels
 from idecode_core.report.attack import CHOSEN, answer, percent, shares
-from ui.attack.panels import Lab, verdict_on
+from ui.attack.outcome import Lab, verdict_on
 from ui.attack.run import Job, Scored, attack_store, found, is_wanted, refusal, run_with_progress, score, want
 from ui.frame.messages import escape
 from ui.frame.panels import JUDGED, panel
@@ -28,7 +28,7 @@ def worst(lab: Lab) -> None:
         "keeps the lucky ones. At most 200 tries un-flagged 8 of 20 digits. `idecode serve` draws with a seed of its own that "
         "nobody is told; the guarantee is the same."
     )
-    if lab.wish.kind.on_detector:
+    if lab.choice.kind.on_detector:
         st.caption("That is the attack above.")
         return
     job = on_detector(lab, settings)
@@ -73,7 +73,7 @@ def show_worst(lab: Lab, scored: Scored, settings: Chosen) -> None:
         with st.container(width="stretch"):
             st.markdown(
                 f"**{'Fooled' if fooled else 'Not fooled'}, {verdict.answer}:** the victim says {escape(said.label)} "
-                f"({percent(said.share)}), and **p = {verdict.p_value:.3g}**; after {lab.wish.kind.title} it is "
+                f"({percent(said.share)}), and **p = {verdict.p_value:.3g}**; after {lab.choice.kind.title} it is "
                 f"{plain.p_value:.3g}, and {verdict_on(lab.detector, lab.clean, settings).p_value:.3g} for the clean picture. No pixel "
                 f"value is moved by more than {scored.attacked.strength:g}."
             )

@@ -1,19 +1,21 @@
 """The detectors that the bar offers: their order, what each knows, how good it is and what it is for, and the device it runs on."""
 
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import streamlit as st
 
-from idecode_core.errors import DataError
+from idecode_core.errors import DataError, IdecodeError
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.image.sets import dataset_and_class, load_images
-from ui.frame.cache import device_name
+from ui.frame.cache import Stamps, device_name, get_stored, stored_stamps
 from ui.frame.links import put_in_link
 from ui.frame.messages import escape
 from ui.frame.samples import data_uri, smaller
 from ui.frame.session_detectors import made_here
-from ui.frame.strength import known_strength, strength_of
+
+if TYPE_CHECKING:
+    from idecode_core.quality.strength import Strength
 
 DEFAULT_DETECTOR = "fashion-rotations"
 """The one that comes with the installed package, and that the lessons use."""
@@ -34,6 +36,7 @@ GOOD_FOR = {
 """What a shipped detector is for, or what sets it apart from its neighbours."""
 PLACE = {"cifar10": 5, "fashion": 7, "digits": 0}  # class of the picture on a card: a dog, a shoe
 OPEN = "menu"
+KNOWN = "known_strengths"
 
 
 def in_order(configs: Mapping[str, FolderSettings]) -> list[str]:
@@ -103,6 +106,31 @@ def one_line(config: FolderSettings, *, read: bool = True) -> str:
     good = str(strength) if strength else "no test scores are stored" if read else ""
     words = (config.summary or "see its card", good, GOOD_FOR.get(config.folder.name, ""))
     return " · ".join(word for word in words if word)
+
+
+def strength_of(config: FolderSettings) -> "Strength | None":
+    """Mean AUROC over the stored OOD sets; None when no scores are stored."""
+    stamps = stored_stamps(config)
+    found = _strength(config, str(config.folder), stamps)
+    st.session_state.setdefault(KNOWN, {})[str(config.folder), stamps] = found
+    return found
+
+
+def known_strength(config: FolderSettings) -> "Strength | None":
+    """The same where it costs nothing: this session has asked before."""
+    known: dict[object, Strength | None] = st.session_state.get(KNOWN, {})
+    return known.get((str(config.folder), stored_stamps(config)))
+
+
+@st.cache_data(show_spinner=False)
+def _strength(_config: FolderSettings, folder: str, stamps: Stamps) -> "Strength | None":
+    from idecode_core.quality.strength import strength
+
+    try:
+        stored = get_stored(_config)
+        return strength(stored) if stored is not None and stored.ood_sets else None
+    except IdecodeError:
+        return None
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)

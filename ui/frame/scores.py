@@ -39,7 +39,7 @@ MAX_INSPECTED = 24
 PROGRESS_FROM = 4  # fewer inputs are done before a bar could be read
 
 
-def arrive(modality: Modality, name: str, data: bytes) -> Sample:
+def sample_of_upload(modality: Modality, name: str, data: bytes) -> Sample:
     """A visitor's file, decoded once: its hash, its pictures, and what the detector in use takes in.
 
     An InputError says in one sentence why it cannot be used.

@@ -107,13 +107,13 @@ def room_left(key: str) -> int:
 
 def check_files(files: Sequence[File], modality: Modality) -> tuple[list[Sample], list[str]]:
     """The samples that could be read, and a sentence for each file that could not."""
-    from ui.frame.scores import arrive
+    from ui.frame.scores import sample_of_upload
 
     samples, sentences = [], []
     bar = st.progress(0.0, "Checking the files ...") if len(files) >= PROGRESS_FROM else None
     for i, file in enumerate(files):
         try:
-            samples.append(arrive(modality, file.name, file.data))
+            samples.append(sample_of_upload(modality, file.name, file.data))
         except InputError as error:
             sentences.append(str(error))
         except IdecodeError:  # the detector's, not the file's

@@ -119,7 +119,7 @@ def live_example(config: FolderSettings) -> None:
             )
     from ui.frame.scores import score_vectors
     from ui.frame.verdicts import verdicts
-    from ui.inspect.panels import show_aggregate, show_power, show_words
+    from ui.inspect.verdict import show_aggregate, show_power, show_words
 
     detector, settings = get_detector(config), current()
     samples = [sample for _, sample in found.values() if sample is not None]

@@ -36,7 +36,7 @@ from ui.inspect.strange import LOOK_FOR_MASKS, map_export, map_key, map_store, m
 MOST_VARIANTS = 60
 
 if TYPE_CHECKING:
-    from ui.inspect.panels import OnScreen
+    from ui.inspect.verdict import OnScreen
 
 
 def export(

@@ -12,13 +12,12 @@ from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.plots.attack import as_pixels, class_shares, draws_before_and_after, magnified
 from idecode_core.report.attack import Answer, Outcome, explanation, headline, outcome_of, shares
-from ui.attack.flick import flick
+from ui.attack.choice import AttackChoice
 from ui.attack.run import Job, Scored, Target
-from ui.attack.wish import Wish
 from ui.frame.look import show
 from ui.frame.messages import escape
 from ui.frame.panels import JUDGED, panel
-from ui.frame.samples import png
+from ui.frame.samples import data_uri, png
 from ui.frame.settings import Chosen, current
 from ui.frame.verdicts import verdicts
 
@@ -26,6 +25,26 @@ STYLE = """
 <style>
 .st-key-attacked img, .st-key-worst img { image-rendering: pixelated; border-radius: 8px; }
 </style>
+"""
+FLICK_STYLE = """
+button { position: relative; display: block; padding: 0; border: none; background: none; cursor: pointer; width: 100%; }
+button:focus-visible { outline: 3px solid var(--st-primary-color); outline-offset: 2px; border-radius: 8px; }
+img { display: block; width: 100%; image-rendering: pixelated; border-radius: 8px; }
+span { position: absolute; left: 6px; bottom: 6px; padding: 1px 7px; border-radius: 6px; font: 600 12px var(--st-font, sans-serif);
+  color: #fff; background: #0c151ecc; }
+"""
+FLICK = """
+export default function ({ data, parentElement }) {
+  const button = parentElement.querySelector("button"), picture = button.querySelector("img"), word = button.querySelector("span");
+  let clean = false;
+  const show = () => {
+    picture.src = clean ? data.clean : data.attacked;
+    picture.alt = `${data.name}, ${clean ? "clean" : "attacked"}`;
+    word.textContent = clean ? "clean" : "attacked: click to flick";
+  };
+  button.onclick = () => { clean = !clean; show(); };
+  show();
+}
 """
 SIDE = 186  # pixels of a picture: three stand side by side
 LOOK_FOR_SHARES = (
@@ -47,7 +66,7 @@ class OnScreen:
 class Lab:
     """A picture that was attacked, the detector that judges it, and what is on the screen."""
 
-    wish: Wish
+    choice: AttackChoice
     target: Target
     config: FolderSettings
     detector: Detector
@@ -61,7 +80,7 @@ class Lab:
         return bool(self.clean.attacked.right_before[0])
 
     def job(self, strength: float) -> Job:
-        return Job(self.target, self.wish.kind, strength, self.detector, current().seed)
+        return Job(self.target, self.choice.kind, strength, self.detector, current().seed)
 
     def vector(self, scored: Scored, settings: Chosen) -> NDArray[np.float64]:
         """V of a picture, (n,)."""
@@ -85,7 +104,7 @@ def verdict(lab: Lab) -> None:
 
 def show_words(lab: Lab, outcome: Outcome) -> None:
     st.caption(
-        f"{escape(lab.target.sample.name)} · {escape(lab.wish.kind.title)} on {escape(lab.target.victim.name)}, judged by "
+        f"{escape(lab.target.sample.name)} · {escape(lab.choice.kind.title)} on {escape(lab.target.victim.name)}, judged by "
         f"{escape(lab.config.name)}"
     )
     colour, icon = "blue", "shield"
@@ -118,6 +137,18 @@ def pictures(lab: Lab, outcome: Outcome) -> None:
                 else:
                     st.image(png(pixels), width=SIDE, alt=f"{lab.target.sample.name}, {name}")
                 st.markdown(caption)
+
+
+def flick(attacked: bytes, clean: bytes, width: int, name: str) -> None:
+    """The attacked picture, which a click or a key flicks to the clean one and back, in the same place: the eye sees what moves.
+    Nothing is asked of the server."""
+    html = f'<button type="button"><img alt="" width="{width}" height="{width}"><span></span></button>'
+    component = st.components.v2.component("flick", html=html, css=FLICK_STYLE, js=FLICK)
+    component(
+        key="flick",
+        data={"attacked": data_uri(attacked), "clean": data_uri(clean), "name": name},
+        width=width,
+    )
 
 
 def said_of(answer: Answer, found: Verdict) -> str:

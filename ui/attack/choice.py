@@ -23,7 +23,7 @@ DIGITS = 6  # of a strength in a link
 
 
 @dataclass(frozen=True, eq=False)
-class Wish:
+class AttackChoice:
     """The choices of the moment."""
 
     victim: Victim
@@ -57,7 +57,7 @@ def get_victim(config: FolderSettings) -> Victim:
     return Victim.from_detector(get_detector(config))
 
 
-def choose() -> Wish | None:
+def choose_attack() -> AttackChoice | None:
     """Draw the choices; None when there is no victim."""
     configs = victim_configs()
     if not configs:
@@ -84,22 +84,22 @@ def choose() -> Wish | None:
     victim = get_victim(config)
     strength, strengths = choose_strength(kind, victim, wanted)
     explain_unmet_link(wanted, configs, ATTACKS, kind, strength)
-    return Wish(victim, config, kind, strength, strengths)
+    return AttackChoice(victim, config, kind, strength, strengths)
 
 
-def choose_label(sample: Sample, wish: Wish) -> int | None:
+def choose_label(sample: Sample, choice: AttackChoice) -> int | None:
     """The class that the picture shows, where it is known or the visitor says it."""
     label = known_label(sample)
-    if label is not None and wish.config.dataset == DATASET:
+    if label is not None and choice.config.dataset == DATASET:
         return label
     shown = st.selectbox(
         "It shows",
-        [AS_THE_VICTIM_SAYS, *wish.victim.classes],
+        [AS_THE_VICTIM_SAYS, *choice.victim.classes],
         key="shows",
         **LINKED,
         help="What counts as right. An attack can only succeed where the victim is right before it.",
     )
-    return None if shown == AS_THE_VICTIM_SAYS else wish.victim.classes.index(shown)
+    return None if shown == AS_THE_VICTIM_SAYS else choice.victim.classes.index(shown)
 
 
 def choose_strength(

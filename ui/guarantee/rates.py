@@ -52,7 +52,7 @@ def show_guarantee(config: FolderSettings) -> None:
     guarantee = Guarantee(k, settings.epsilon)
     found = study_of(stored, k, top, settings) if stored else None
     with left:
-        others = beside(config, k, top, settings) if stored else {}
+        others = rates_of_others(config, k, top, settings) if stored else {}
     drawn = figures(guarantee, found, top, others)
     with left:
         st.markdown(
@@ -145,7 +145,9 @@ def epsilons(top: float) -> list[float]:
     return [round(top * i / 10, 4) for i in range(1, 11)]
 
 
-def beside(config: FolderSettings, k: int, top: float, settings: Chosen) -> dict[str, Sequence[ObservedRate]]:
+def rates_of_others(
+    config: FolderSettings, k: int, top: float, settings: Chosen
+) -> dict[str, Sequence[ObservedRate]]:
     """Other detectors to lay over this one: name -> what was observed with as many calibration inputs, or all that it has."""
     configs = get_configs()
     offered = [
