@@ -1,9 +1,11 @@
-"""What the documentation shows is so: every command parses with the options shown, every block of Python runs, links lead somewhere,
-and the site builds without a warning and without asking another server.
+"""What the documentation shows is so: commands and Python run, links lead somewhere, and the site builds without a warning and
+without asking another server.
 
-Commands are parsed by the program itself, which checks names, options and types; `tests/cli` runs each of them.
+Each page is followed in a folder of its own with small made files. What would take hours, a cluster or another machine is parsed by the
+program itself, which checks names, options and types; why, and which test runs it, stands beside it.
 """
 
+# ruff: noqa: F811  `small_network` is a fixture of another file
 import os
 import re
 import shlex
@@ -13,115 +15,180 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 import typer
 from PIL import Image
+from small import random_images
+from test_train_folder import small_network, write_pictures  # noqa: F401  a fixture
 
-from idecode_core.cli.app import app
+from idecode_core import train_folder
+from idecode_core.cli.app import app, main
 from idecode_core.image.sets import load_images
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SPAN = re.compile(r"`((?:idecode|python\s+-m\s+idecode_core)\s[^`]+)`")
 OTHER_PROGRAMS = {
     "make": "its targets are checked below",
     "pip": "installs; tests/trust/test_package.py installs the wheel",
     "docker": "no container engine here; tests/trust/test_package.py does the Dockerfile's steps",
     "curl": "needs a running service; tests/cli/test_serve.py asks one",
-    "torchrun": "several processes on GPUs",
-    "STUDIO_HOST=studio.example.org": "the proxy's container",
+    "python": "research and benchmarks of many minutes",
 }
 """First word of a line that is no command of ours -> why it is not run here."""
-NOT_RUN = {
-    "attacks.md": "needs foolbox's minutes; tests/core/test_attacks.py runs it",
-    "rivals.md": "fits a rival on CIFAR-10's features",
-    "your-own-data.md": "trains; tests/training/test_train_folder.py and notebook 05 do the same",
+ONLY_PARSED = {
+    r"idecode (app|serve)": "runs until it is stopped; tests/browser and tests/cli/test_serve.py start them",
+    r"idecode mcp": "speaks with an assistant; tests/cli/test_mcp.py is one",
+    r"idecode pull": "needs another machine; tests/cli/test_pull.py fetches from a server of its own",
+    r"idecode score .*(--workers|--address)": "starts Ray; tests/cli/test_score.py does",
+    r"idecode (paper|reproduce) ": "hours, or writes RESULTS.md; tests/paper recomputes tables",
+    r"idecode train [a-z0-9]+-[a-z0-9-]+\b(?!/)": "a recipe: hours; tests/training trains small ones",
+    r"idecode train recordings/": "fits networks to sounds; tests/training/test_train_folder.py does",
+    r"idecode merge .*cifar10-joint-wide": "a detector that the line before trains for hours; tests/core/test_merged.py",
+    r"idecode detect .*(--model |--trust-program)": "a network of the reader's; tests/cli/test_user_network_commands.py",
+    r"idecode detect .*checkpoints/vim": "a rival that the line before fits; tests/paper fits it",
+}
+"""Commands of ours that are parsed and not run -> why, and what runs them."""
+PYTHON_NOT_RUN = {
+    "your-own-data.md": "trains three times; tests/training/test_train_folder.py and notebook 05 do the same",
     "your-own-model.md": "needs networks of others; tests/core/test_user_network.py runs each case",
-    "ecosystem.md": "logs to MLflow; tests/cli/test_ecosystem.py runs it",
+    "ecosystem.md": "keeps MLflow's runs; tests/cli/test_ecosystem.py runs it",
     "guarantees.md": "other packages' detectors; tests/core/test_certify_packages.py runs them",
-    "get-started.md": "needs the detector that the page trains; tests/training/test_train_folder.py makes one",
 }
 """Page -> why its Python is only compiled here."""
 
 
-def commands() -> list[tuple[str, str]]:
-    found = []
-    for page in PAGES:
-        for language, code in FENCE.findall(page.read_text(encoding="utf-8")):
-            if language in ("", "sh", "bash", "console"):
-                lines = re.sub(r"\\\n\s*", " ", code).splitlines()
-                found += [
-                    (page.name, line.strip()) for line in lines if line.strip() and not line.startswith("#")
-                ]
-    return found
+def commands(text: str) -> list[str]:
+    """The lines of a page's blocks without a language, as one types them; `idecode` for both ways to start it."""
+    blocks = [code for language, code in FENCE.findall(text) if language in ("", "sh", "bash", "console")]
+    lines = re.sub(r"\\\n\s*", " ", "".join(blocks)).splitlines()
+    return [one_name(line) for line in lines if line.strip() and not line.startswith("#")]
 
 
-def words_of(line: str) -> list[str]:
-    return shlex.split(line.partition(" | ")[0], comments=True)
+def one_name(line: str) -> str:
+    return re.sub(r"^python -m idecode_core\b", "idecode", " ".join(line.split("  #")[0].split()))
 
 
-def test_every_command_in_the_documentation_parses() -> None:
-    root = typer.main.get_command(app)
+def words_in_the_text(text: str) -> list[str]:
+    """Commands within sentences, where they are whole: `idecode COMMAND` and `idecode train ...` stand for others."""
+    spans = [one_name(span) for span in SPAN.findall(FENCE.sub("", text))]
+    return [span for span in spans if not re.search(r"\.\.\.|COMMAND|\[", span)]
+
+
+def parse(line: str) -> None:
+    """Have the program itself read a command, without running it."""
     from paper.commands import app as paper
 
-    checked, wrong = 0, []
-    for page, line in commands():
-        words = words_of(line)
-        if words[:3] == ["python", "-m", "idecode_core"]:
-            words = ["idecode", *words[3:]]
-        if words[0] != "idecode":
-            known = words[0] in OTHER_PROGRAMS or words[:2] in (["python", "-m"], ["python", "-c"])
-            wrong += [] if known else [f"{page}: {line}: no command of ours, and no reason why it is not run"]
+    root = typer.main.get_command(app)
+    name, *rest = shlex.split(line.partition(" | ")[0], comments=True)[1:]
+    group = typer.main.get_command(paper) if name in ("paper", "reproduce") else root
+    if name in ("paper", "data"):
+        group = group if name == "paper" else root.commands["data"]
+        name, *rest = rest or ["--help"]
+    if not name.startswith("-") and "--help" not in rest:
+        group.commands[name].make_context(name, rest)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_parses(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    wrong = []
+    for line in commands(text):
+        if line.split()[0] == "idecode":
             continue
-        group, name, rest = root, words[1], words[2:]
-        if name in ("paper", "reproduce"):
-            group = typer.main.get_command(paper)
-            name, rest = ("reproduce", rest) if name == "reproduce" else (rest[0], rest[1:])
-        if name == "data":
-            group, name, rest = root.commands["data"], rest[0], rest[1:]
-        if name.startswith("-") or rest[:1] == ["--help"]:
-            continue
+        known = re.sub(r"^\w+=\S+ ", "", line).split()[0] in OTHER_PROGRAMS
+        wrong += [] if known else [f"{line}: no command of ours, and no reason why it is not run"]
+    shown = [line for line in commands(text) if line.startswith("idecode ")]
+    for line in (*shown, *words_in_the_text(text)):
         try:
-            group.commands[name].make_context(name, rest)
-            checked += 1
+            parse(line)
         except Exception as error:
-            wrong.append(f"{page}: {line}: {error!r}")
+            if line in shown or "MissingParameter" not in repr(error):  # a sentence may say `idecode train`
+                wrong.append(f"{line}: {error!r}")
     assert wrong == []
-    assert checked > 40
 
 
-def python_blocks() -> list[tuple[str, str]]:
-    texts = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
-    joined = {
-        name: "\n".join(c for lang, c in FENCE.findall(text) if lang in ("python", "py"))
-        for name, text in texts.items()
-    }
-    return [(name, code) for name, code in joined.items() if code]
+def python_of(text: str) -> str:
+    return "\n".join(code for language, code in FENCE.findall(text) if language in ("python", "py"))
 
 
-@pytest.mark.parametrize(("page", "code"), python_blocks(), ids=[name for name, _ in python_blocks()])
-def test_python_in_the_documentation_runs(
-    page: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiled = compile(code, page, "exec")
-    if page in NOT_RUN:
-        return
+def to_run(text: str) -> list[str]:
+    ours = [line for line in commands(text) if line.startswith(("idecode ", "python -c "))]
+    return [line for line in ours if not any(re.match(pattern, line) for pattern in ONLY_PARSED)]
+
+
+def runs_something(page: Path) -> bool:
+    text = page.read_text(encoding="utf-8")
+    return bool(to_run(text) or (python_of(text) and page.name not in PYTHON_NOT_RUN))
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_network: None) -> Path:
+    """A folder with the files that pages speak of; detectors are found and written beside it."""
     generator = np.random.default_rng(0)
-    given = {  # what the pages call by these names
-        "scores_of_normal_points": generator.normal(size=500),
-        "new_scores": generator.normal(size=50),
-        "scores_then": generator.normal(size=300),
-        "scores_now": generator.normal(size=100) + 1,
-        "calibration_scores": generator.normal(size=300),
-        "stream_scores": generator.normal(size=200) + 2,
-    }
-    Image.fromarray(load_images("photos-sample").x[0]).save(tmp_path / "photo.jpg")
-    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(ROOT / "checkpoints"))
+    detectors = tmp_path / "detectors"
+    detectors.mkdir()
+    for folder in (ROOT / "checkpoints").iterdir():
+        (detectors / folder.name).symlink_to(folder)
+    monkeypatch.setenv("IDECODE_CHECKPOINTS", str(detectors))
+    monkeypatch.setenv("IDECODE_DATA", str(tmp_path / "no-data"))
     monkeypatch.chdir(tmp_path)
-    exec(compiled, given)
+    write_pictures(tmp_path / "my-photos", random_images(50, 24), "jpg")
+    for i, name in enumerate(("other-photos", "this-season", "new", "new-photos", "photos"), start=1):
+        write_pictures(tmp_path / name, random_images(30 if i < 3 else 3, 24, seed=i), "jpg")
+    photograph = Image.fromarray(load_images("photos-sample").x[0])
+    for name in ("photo.jpg", "new-photo.jpg"):
+        photograph.save(tmp_path / name)
+    soundfile.write(tmp_path / "word.wav", generator.normal(0, 0.1, 8_000), 8_000)
+    for name, count in (("normal", 500), ("new", 50)):
+        np.savetxt(tmp_path / f"{name}.csv", generator.normal(size=count), header="score", comments="")
+    return tmp_path
 
 
-def test_reasons_are_given_only_for_pages_that_need_one() -> None:
-    assert set(NOT_RUN) <= {name for name, _ in python_blocks()}
+@pytest.mark.parametrize("page", filter(runs_something, PAGES), ids=lambda page: page.name)
+def test_commands_and_python_of_a_page_run(page: Path, reader: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    lines = to_run(text)
+    if re.search(r"\bmine\b", text) and not any(line.startswith("idecode train") for line in lines):
+        train_folder("my-photos", "mine")  # as get-started.md does
+    for line in lines:
+        if line.startswith("python -c "):
+            exec(shlex.split(line)[2], {})
+            continue
+        with pytest.raises(SystemExit) as ended:
+            main(shlex.split(line)[1:])
+        may_flag = line.split()[1] in ("detect", "judge", "certify")
+        assert ended.value.code in ((None, 0, 1) if may_flag else (None, 0)), line
+    if page.name not in PYTHON_NOT_RUN:
+        generator = np.random.default_rng(0)
+        given = {  # what the pages call by these names
+            "scores_of_normal_points": generator.normal(size=500),
+            "new_scores": generator.normal(size=50),
+            "scores_then": generator.normal(size=300),
+            "scores_now": generator.normal(size=100) + 1,
+            "calibration_scores": generator.normal(size=300),
+            "stream_scores": generator.normal(size=200) + 2,
+            "my_pictures": random_images(30, 32),
+            "x": generator.random((4, 3, 32, 32), dtype=np.float32),
+            "y": np.arange(4),
+        }
+        exec(compile(python_of(text), page.name, "exec"), given)
+
+
+def test_python_that_is_not_run_compiles_and_reasons_are_given_only_where_needed() -> None:
+    texts = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+    for name in PYTHON_NOT_RUN:
+        assert python_of(texts[name])
+        compile(python_of(texts[name]), name, "exec")
+    lines = [line for text in texts.values() for line in commands(text)]
+    unused = [pattern for pattern in ONLY_PARSED if not any(re.match(pattern, line) for line in lines)]
+    assert unused == []
+    named = re.findall(
+        r"tests/\w+(?:/\w+\.py)?",
+        " ".join([*ONLY_PARSED.values(), *PYTHON_NOT_RUN.values(), *OTHER_PROGRAMS.values()]),
+    )
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def test_every_target_of_make_in_the_documentation_exists() -> None:
