@@ -40,6 +40,7 @@ _HOMES = {
     "list_detectors": "folder.listing",
     "train_folder": "training.train_folder",
     "plan_folder": "training.train_folder",
+    "judge_folder": "training.judge_folder",
     "train_recipe": "training.finish",
     "calibrate_folder": "training.calibrate_folder",
     "merge": "training.merge",

@@ -1,4 +1,4 @@
-"""Made pictures with small defects: knitted cloth and a clock's face. What `train` takes for them, and how good both distances are.
+"""Made pictures with small defects: knitted cloth and a clock's face. What `train` takes for them, and how good each distance is.
 
     python -m research.local_defects            # measures; about four CPU-minutes
     python -m research.local_defects FOLDER     # writes FOLDER/{knit,clock} and one folder per defect, for `train`
@@ -23,8 +23,9 @@ from idecode_core.device import CPU
 from idecode_core.draws import Keys
 from idecode_core.modality import content_of
 from idecode_core.quality.metrics import auroc
-from idecode_core.scorers.patches import thinned
-from idecode_core.training.fit_distance import DISTANCES, best, choice_in_words, features_of, judged
+from idecode_core.training.choice import best, choice_in_words
+from idecode_core.training.fit_distance import GOOD as GOOD_ENOUGH
+from idecode_core.training.fit_distance import distance, features_of, judged
 from idecode_core.training.plan import Plan
 from idecode_core.training.user_files import ListedFiles, UserFile
 from idecode_core.transforms import Windows
@@ -119,7 +120,7 @@ class Itself(Windows):
 def measure() -> None:
     """As `train` does it for photographs, with five draws in place of twenty."""
     made = {name: [np.asarray(one) for one in some] for name, some in pictures_by_name().items()}
-    plan = Plan("mahalanobis", 224, "", ("mahalanobis", "patches"), fit_draws=2)
+    plan = Plan("mahalanobis", 224, "", ("mahalanobis", "patches", "places"), fit_draws=2)
     for kind in ("knit", "clock"):
         good = made[kind]
         files = tuple(UserFile(Path(str(i)), str(i), "", content_of(x), SIDE) for i, x in enumerate(good))
@@ -127,16 +128,13 @@ def measure() -> None:
         parts = SimpleNamespace(training=SimpleNamespace(samples=listed, y=np.zeros(54, np.int64)))
         seen = features_of(plan, CPU)
         tried = judged(plan, seen, parts, None)  # type: ignore[arg-type]
-        print(f"{kind}: {choice_in_words(best(tried), tried)}", flush=True)
+        print(f"{kind}: {choice_in_words(best(tried, good=GOOD_ENOUGH), tried)}", flush=True)
         for model, title in (*((model, model) for model in plan.tries), ("patches", "patches of x itself")):
             own, n = features_of(plan, CPU, model), 5
             if title != model:
                 own, n = replace(own, transforms=Itself()), 1
             z = own.encode(good[:54], n=min(n, plan.fit_draws), seed=1)
-            if model == "patches":
-                z = thinned(z, 54 * z.shape[1], np.random.default_rng(1)).float()
-            rows = z.flatten(0, -2)
-            scorer = DISTANCES[model].fit(rows, torch.zeros(len(rows), dtype=torch.long), **vars(own))
+            scorer = distance(model, own, z, torch.zeros(54, dtype=torch.long))
             calibration, test = (
                 scorer.score(some, n=n, seed=0).score_vectors.sum(axis=1)
                 for some in (good[54:102], good[102:])

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from idecode_core.cli.inputs import DataRoot, Device, Json, Replace, complain, progress_bars, told
+from idecode_core.cli.inputs import DataRoot, Device, Json, Replace, complain, print_rows, progress_bars, told
 from idecode_core.errors import SettingError
 from idecode_core.files.names import NOUNS
 
@@ -49,7 +49,7 @@ def train(
     model: Annotated[
         str | None,
         typer.Option(
-            help="For your files: mahalanobis, neighbours, patches or rotations (pictures), classifier, statistics or both (sounds); chosen if left out."
+            help="For your files: mahalanobis, neighbours, patches, places or rotations (pictures), classifier, statistics or both (sounds); chosen if left out."
         ),
     ] = None,
     ood: Annotated[
@@ -65,6 +65,16 @@ def train(
             help="A random half of --ood chooses the model, the other half tests; the bound is kept, and what that gained is said.",
         ),
     ] = False,
+    judge: Annotated[
+        str,
+        typer.Option(
+            metavar="NEW",
+            help="With few files: make no detector, and judge the files of NEW at once; every one of yours fits and calibrates.",
+        ),
+    ] = "",
+    epsilon: Annotated[
+        float, typer.Option(help="With --judge: the most often that a file that belongs is flagged.")
+    ] = 0.05,
     summary: Annotated[str, typer.Option(help="What belongs, in your own words.")] = "",
     seed: Annotated[int, typer.Option(help="Seed of the split of your files.")] = 0,
     as_json: Json = False,
@@ -79,6 +89,7 @@ def train(
       python -m idecode_core train my-photos/ --out mine --ood other-photos/ --summary "our garden"
       python -m idecode_core train my-photos/ --out mine --ood known/ --learn-from-ood
       python -m idecode_core train recordings/ --audio --labels folders --out mine
+      python -m idecode_core train few-photos/ --judge new-photos/ --epsilon 0.05
       python -m idecode_core train fashion-quick --epochs 1 --out checkpoints/mine
       python -m idecode_core train cifar10-rotations --device cuda --replace
       torchrun --nproc_per_node=4 -m idecode_core train paper-cifar10-projective
@@ -117,6 +128,14 @@ def train(
             get_recipe(recipe)
         except SettingError as error:
             raise SettingError(f"There is no folder {recipe} here, and no such recipe. {error}") from None
+    if judge:
+        from idecode_core.training.judge_folder import judge_folder
+
+        with progress_bars() as report:
+            judged = judge_folder(source, judge, audio=audio, epsilon=epsilon, device=device, report=report)
+        if not print_rows(judged.rows(), as_json=as_json):
+            typer.echo("\n".join(judged.sentences()))
+        return
     from idecode_core.training.run_state import World
     from idecode_core.training.train_folder import plan_folder
 

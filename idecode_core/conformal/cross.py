@@ -1,17 +1,21 @@
-"""Cross-conformal p-values: with few points, each one both fits the model and calibrates it, in turn. For models that are cheap to fit.
+"""With few points, each one both fits the model and calibrates it. For models that are cheap to fit.
 
-The points are put into folds; each point is scored by the model that is fitted without its fold, and a new point by all these
-models. Vovk (2015), "Cross-conformal predictors"; Barber, Candes, Ramdas & Tibshirani (2021), "Predictive inference with the
-jackknife+", Theorem 4 (CV+); with one point per fold these are the p-values of the jackknife+.
-
+Cross-conformal p-values: the points are put into folds; each point is scored by the model that is fitted without its fold, and a new
+point by all these models. Vovk (2015), "Cross-conformal predictors"; Barber, Candes, Ramdas & Tibshirani (2021), "Predictive inference
+with the jackknife+", Theorem 4 (CV+); with one point per fold these are the p-values of the jackknife+.
 Promised: P(p < epsilon) is at most `cross_bound`, which is 2 epsilon with one point per fold and more with larger folds. Not promised:
 epsilon itself, though the rate is often near it; and anything for folds or models that were chosen by a look at these scores.
+
+Full conformal p-values (Vovk, Gammerman & Shafer 2005): the new point joins the others, and each of them all is scored by the rest. For
+the distance from a near neighbour that is cheap. Promised: epsilon itself, with no factor. Not promised: anything for a fixed set of
+points, as `conditional` has it (`delta`), for there is no calibration set that new points share.
 """
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 
 from idecode_core.conformal import FloatArray, check_epsilon, checked_scores
 from idecode_core.errors import ScoreError, SettingError
@@ -44,9 +48,33 @@ def cross_p_values(held_out: Sequence[ArrayLike], new: ArrayLike) -> FloatArray:
     return p
 
 
+def neighbour_p_values(known: ArrayLike, new: ArrayLike, k: int = 1) -> FloatArray:
+    """Full conformal p-values of new points (count, d), each alone among the known ones (n, d). The score of a point is its distance
+    from the k-th nearest of the others, the new one among them.
+
+    >>> neighbour_p_values([[0.0], [1.0], [2.0]], [[9.0], [1.4]])
+    array([0.25, 1.  ])
+    """
+    points, asked = checked_scores(known, "known", ndim=2), checked_scores(new, "new", ndim=2)
+    if not 1 <= k < len(points) or points.shape[1] != asked.shape[1]:
+        raise ScoreError(
+            f"Expected more than {k} known points, with as many numbers each as the new ones: got {points.shape} and {asked.shape}."
+        )
+    apart = cdist(points, points)
+    np.fill_diagonal(apart, np.inf)
+    near = np.sort(apart, axis=1)[:, :k]  # (n, k): without the new point
+    to_new = cdist(asked, points)  # (count, n)
+    closer = near[:, -2] if k > 1 else np.zeros(len(points))
+    scores = np.clip(to_new, closer, near[:, -1])  # the k-th smallest once the new point is there
+    own = np.sort(to_new, axis=1)[:, k - 1 : k]
+    p: FloatArray = (1 + np.count_nonzero(scores >= own, axis=1)) / (len(points) + 1)
+    return p
+
+
 def cross_bound(sizes: Sequence[int], epsilon: float) -> float:
     """What P(p < epsilon) is at most, for folds of these sizes: 2 epsilon + 2 (K-1) / (n+K), for a mean of K p-values is at most
-    doubled; for equal folds also 2 epsilon + (1 - K/n) / (K+1). The smaller one.
+    doubled (Vovk 2015; Gasparin & Ramdas 2025, arXiv 2503.01495, have it with a factor 1 - epsilon at the second term); for equal
+    folds also 2 epsilon + (1 - K/n) / (K+1) (Barber et al. 2021, Theorem 4). The smaller one.
 
     >>> cross_bound([1] * 75, 0.05), round(cross_bound([5] * 15, 0.05), 3), cross_bound([40, 35], 0.05) < 0.13
     (0.1, 0.15, True)

@@ -1,13 +1,11 @@
-"""The frozen network for photographs: EfficientNet-Lite0 with ImageNet weights, in half precision.
-
-A detector around the frozen network: features of the proper training set, a distance, a calibration.
+"""A detector around the frozen network: features of the proper training set, a distance, a calibration.
 
 What takes time is kept in the run's folder piece by piece, so a stopped run goes on where it was.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +23,18 @@ from idecode_core.folder.detector import Writer, save_detector
 from idecode_core.folder.record import LOG, TrainingRecord, kept_epoch, read_log
 from idecode_core.image.features import Preprocessing
 from idecode_core.models.pretrained import NAME
-from idecode_core.quality.metrics import auroc, auroc_interval
-from idecode_core.quality.user_data import N
+from idecode_core.quality.metrics import auroc
 from idecode_core.scorer import Scorer
 from idecode_core.scorers.distances import Mahalanobis, Neighbours
 from idecode_core.scorers.features import Features, FeatureScorer
-from idecode_core.scorers.patches import Patches, thinned
+from idecode_core.scorers.patches import Patches, Places, thinned
+from idecode_core.training.choice import KNOWN, Fitted, Known, best, gained, learned
 from idecode_core.training.finish import machine, short
 from idecode_core.training.parts import Parts
 from idecode_core.training.plan import N_MAX, Plan, pretrained
 from idecode_core.training.strangers import strange_pictures
 from idecode_core.training.user_files import ListedFiles, Report
-from idecode_core.transforms import SmallAffine, Windows
+from idecode_core.transforms import Nudges, SmallAffine, Windows
 
 FIT_SEED = 1  # of the draws for fitting
 PIECE = 32  # files whose results are stored together
@@ -44,15 +42,13 @@ DISTANCES: dict[str, type[FeatureScorer]] = {
     "mahalanobis": Mahalanobis,
     "neighbours": Neighbours,
     "patches": Patches,
+    "places": Places,
 }
-MOST_JUDGED, MOST_FITTED = 24, 100
-"""Pictures that judge between two distances, and pictures that these are fitted to for it."""
-CLEARLY, GOOD = 0.05, 0.7
-"""How much better at local changes than the usual distance another must be, and how good at least (AUROC)."""
-KNOWN = "known outliers"
-"""The kind of stranger that is not made: outliers that the user knows."""
-FEWEST_TO_MEASURE = 10
-"""Known outliers that say what was gained; fewer say too little."""
+MOST_JUDGED, MOST_FITTED, MOST_PLACED = 24, 100, 400
+"""Pictures that judge between distances, pictures that these are fitted to for it, and that `places` is fitted to at all."""
+GOOD = 0.7
+"""What another distance than the usual one must have at least (AUROC): where pictures differ so much that none sees a small local
+change, kinds of things are all that can be told."""
 MOST_LEFT_OUT, FEWEST_TO_JUDGE = 8, 3
 """How many classes are left out in turn, and how many calibration files such a class must have."""
 
@@ -91,61 +87,13 @@ def read_piece(path: Path, piece: ListedFiles) -> NDArray[Any] | None:
     return arrays["found"] if fits else None
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
-    """Known outliers as a scorer takes them: some choose the model, the others measure what that gained."""
-
-    choose: Sequence[Any]
-    measure: Sequence[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A fitted scorer with what was found while fitting."""
-
-    scorer: Scorer
-    accuracy: float | None
-    """Share of the calibration files whose class is named right."""
-    left_out: dict[str, float]
-    """Class -> AUROC of its calibration files against the others', by a scorer that does not know the class."""
-    taken: str
-    """Which model it is."""
-    tried: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Where there was a choice: model -> kind of stranger, made for it or known -> AUROC."""
-    gained: str = ""
-    """What known outliers gained by choosing, in words."""
-
-    def words(self) -> str:
-        """What was taken, and why; "" where there was no choice."""
-        return f"{choice_in_words(self.taken, self.tried)} {self.gained}".strip()
-
-
-def choice_in_words(taken: str, tried: Mapping[str, Mapping[str, float]]) -> str:
-    """One sentence.
-
-    >>> choice_in_words("a", {"a": {"cuts": 0.9, "scratches": 0.8}, "b": {"cuts": 0.5, "scratches": 0.6}})
-    'Taken: a, with AUROC 85.0 % on files kept from fitting against changed ones (cuts, scratches); b 55.0 %.'
-    """
-    if not tried:
-        return ""
-    against = f"changed ones ({', '.join(tried[taken])})"
-    if KNOWN in tried[taken]:
-        against, tried = KNOWN, {name: {KNOWN: found[KNOWN]} for name, found in tried.items()}
-    means = {name: 100 * float(np.mean(list(found.values()))) for name, found in tried.items()}
-    others = ", ".join(f"{name} {mean:.1f} %" for name, mean in means.items() if name != taken)
-    return (
-        f"Taken: {taken}, with AUROC {means[taken]:.1f} % on files kept from fitting against {against}; "
-        f"{others}."
-    )
-
-
 def features_of(plan: Plan, device: torch.device, model: str = "") -> Features:
-    """What the frozen network sees of g(x); for patches with windows, whose texture is x's own."""
+    """What the frozen network sees of g(x); for patches and places with windows, whose texture is x's own."""
     network, transforms = pretrained(), SmallAffine()
-    if (model or plan.model) == "patches":
+    if (local := model or plan.model) in ("patches", "places"):
         middle = Patches.blank(network.config)
         middle.load_state_dict(network.state_dict())
-        network, transforms = middle, Windows()
+        network, transforms = middle, Windows() if local == "patches" else Nudges()
     return Features(
         model=network, transforms=transforms, preprocessing=Preprocessing(plan.size), device=device
     )
@@ -164,6 +112,17 @@ def seconds_per_variant(seen: Features) -> float:
     return times[-1]
 
 
+def distance(
+    model: str, seen: Features, z: Tensor, y: Tensor, classes: tuple[str, ...] = ()
+) -> FeatureScorer:
+    """Fitted to features (N, draws, ..., d) of pictures of classes y (N,)."""
+    if model == "patches" and z.ndim == 5:
+        z = thinned(z, len(z) * z.shape[1], np.random.default_rng(FIT_SEED)).float()
+    rows = z.flatten(0, 1) if model == "places" else z.flatten(0, -2)
+    labels = y.repeat_interleave(len(rows) // len(y))
+    return DISTANCES[model].fit(rows, labels, **vars(seen), classes=classes)
+
+
 def fit(
     plan: Plan,
     seen: Features,
@@ -176,7 +135,7 @@ def fit(
     """Features of the training files, a distance from them, and how well it tells the classes of the calibration files; these
     only measure, and choose nothing."""
     tried = judged(plan, seen, parts, report, known) if plan.candidates else {}
-    usual = best({name: made_ones(tried[name]) for name in plan.tries}) if plan.tries else plan.model
+    usual = best({name: tried[name] for name in plan.tries}, good=GOOD) if plan.tries else plan.model
     taken = usual if known is None else learned(tried, usual)
     found = _fitted(plan, seen, parts, classes, run, report, taken)
     if known is None or parts.test is None:
@@ -202,37 +161,32 @@ def _fitted(
         seen = features_of(plan, seen.device, taken)
     views = len(parts.training) * plan.fit_draws
 
-    def encoded(part: Any, name: str, n: int) -> Tensor:
+    def encoded(files: ListedFiles, name: str, n: int) -> Tensor:
         def work(piece: ListedFiles) -> NDArray[Any]:
             z = seen.encode(piece, n=n, seed=FIT_SEED)
-            return (thinned(z, views, np.random.default_rng(FIT_SEED)) if taken == "patches" else z).numpy()
+            if taken == "patches":
+                z = thinned(z, views, np.random.default_rng(FIT_SEED))
+            return (z.half() if taken == "places" else z).numpy()
 
-        found = in_pieces(part.samples, run / name, name, work, report)
-        return torch.from_numpy(found).float()
+        return torch.from_numpy(in_pieces(files, run / name, name, work, report)).float()
 
-    z, y = encoded(parts.training, "fitting", plan.fit_draws), torch.from_numpy(parts.training.y)
-    if taken == "patches":
-        rows = z.flatten(0, 2)  # (patches, d)
-        scorer: FeatureScorer = Patches.fit(
-            rows, y.repeat_interleave(len(rows) // len(y)), **vars(seen), classes=classes
-        )
+    files, y = parts.training.samples, torch.from_numpy(parts.training.y)
+    if taken == "places":  # all places of a picture take room: some of the pictures, evenly, one draw of each
+        some = np.linspace(0, len(files) - 1, min(len(files), MOST_PLACED)).round().astype(int)
+        files, y = files.at(some), y[torch.from_numpy(some)]
+    z = encoded(files, "fitting", 1 if taken == "places" else plan.fit_draws)
+    scorer = distance(taken, seen, z, y, classes)
+    if not classes or taken in ("patches", "places"):
         return Fitted(scorer, None, {}, taken)
-
-    def fitted(chosen: Tensor) -> FeatureScorer:
-        rows, labels = z[chosen].flatten(0, 1), y[chosen].repeat_interleave(z.shape[1])
-        return DISTANCES[taken].fit(rows, labels, **vars(seen), classes=classes)
-
-    scorer = fitted(torch.ones(len(y), dtype=torch.bool))
-    if not classes:
-        return Fitted(scorer, None, {}, taken)
-    held_out, held_y = encoded(parts.calibration, "naming classes", 1)[:, 0], parts.calibration.y
+    held_out, held_y = encoded(parts.calibration.samples, "naming classes", 1)[:, 0], parts.calibration.y
     named = scorer.nearest(held_out.to(seen.device)).cpu().numpy()
     left_out = {}
     counts = np.bincount(held_y, minlength=len(classes))
     for c in [int(c) for c in np.argsort(-counts) if counts[c] >= FEWEST_TO_JUDGE][:MOST_LEFT_OUT]:
         if len(classes) > 2 and counts[c] < len(held_y):
-            scores = fitted(y != c).distances(held_out.to(seen.device)).cpu().numpy()
-            left_out[classes[c]] = share_above(scores[held_y == c], scores[held_y != c])
+            without = distance(taken, seen, z[y != c], y[y != c], classes)
+            scores = without.distances(held_out.to(seen.device)).cpu().numpy()
+            left_out[classes[c]] = auroc(scores[held_y != c], scores[held_y == c])
     return Fitted(scorer, float(np.mean(named == held_y)), left_out, taken)
 
 
@@ -253,78 +207,15 @@ def judged(
     for done, model in enumerate(plan.candidates, start=1):
         own = seen if model == plan.model else features_of(plan, seen.device, model)
         z, y = own.encode(files.at(kept), n=1, seed=FIT_SEED), torch.from_numpy(classes[kept])
-        if model == "patches":
-            z = thinned(z, len(kept), np.random.default_rng(FIT_SEED)).float().flatten(0, 1)  # (N, places, d)
-        rows = z.flatten(0, 1)
-        scorer = DISTANCES[model].fit(rows, y.repeat_interleave(len(rows) // len(y)), **vars(own))
+        scorer = distance(model, own, z, y)
         inside = scorer.score(pictures, n=1, seed=0).score_vectors[:, 0]
         found[model] = {
-            kind: share_above(scorer.score(strange, n=1, seed=0).score_vectors[:, 0], inside)
+            kind: auroc(inside, scorer.score(strange, n=1, seed=0).score_vectors[:, 0])
             for kind, strange in changed.items()
         }
         if report is not None:
             report("trying", done, len(plan.candidates))
     return found
-
-
-def best(tried: Mapping[str, Mapping[str, float]]) -> str:
-    """The first one, which knows kinds of things, unless another is clearly better at local changes and good at them: where
-    pictures differ so much that no distance sees a small change, kinds are all that can be told.
-
-    >>> best({"mahalanobis": {"scratched": 0.6}, "patches": {"scratched": 0.65}})
-    'mahalanobis'
-    >>> best({"mahalanobis": {"scratched": 0.6}, "patches": {"scratched": 0.9}})
-    'patches'
-    """
-    means = {name: float(np.mean(list(found.values()))) for name, found in tried.items()}
-    first, *others = means
-    other = max(others, key=means.__getitem__)
-    return other if means[other] > max(means[first] + CLEARLY, GOOD) else first
-
-
-def made_ones(found: Mapping[str, float]) -> dict[str, float]:
-    """Without the known outliers."""
-    return {kind: value for kind, value in found.items() if kind != KNOWN}
-
-
-def learned(tried: Mapping[str, Mapping[str, float]], usual: str) -> str:
-    """The model that tells known outliers best, if it does so clearly better than the one that is taken without them.
-
-    >>> learned({"mahalanobis": {KNOWN: 0.6}, "neighbours": {KNOWN: 0.7}, "patches": {KNOWN: 0.65}}, "mahalanobis")
-    'neighbours'
-    """
-    other = max(tried, key=lambda name: tried[name][KNOWN])
-    return other if tried[other][KNOWN] > tried[usual][KNOWN] + CLEARLY else usual
-
-
-def gained(taken: Fitted, usual: str, usual_scorer: Callable[[], Scorer], test: Any, known: Known) -> str:
-    """What the choice by known outliers gained, on the test files and the outliers that did not choose: neither had a part in it."""
-    if taken.taken == usual:
-        return f"Nothing gained by the {len(known.choose)} known outliers that may choose: it is what is taken without them."
-    count = len(known.measure)
-    if count < FEWEST_TO_MEASURE:
-        return (
-            f"Without known outliers it would be {usual}; the {count} that did not choose are too few to measure what that "
-            f"gained ({FEWEST_TO_MEASURE} at least)."
-        )
-
-    def measured(scorer: Scorer) -> str:
-        inside, outside = (
-            scorer.score(points, n=N, seed=0).score_vectors.sum(axis=1) for points in (test, known.measure)
-        )
-        low, high = auroc_interval([inside], [outside])
-        return f"{100 * auroc(inside, outside):.1f} % ({100 * low:.1f} to {100 * high:.1f})"
-
-    return (
-        f"Gained by {len(known.choose)} known outliers: on your test files and {count} others, which had no part in the choice, AUROC "
-        f"{measured(taken.scorer)}, where {usual}, taken without them, has {measured(usual_scorer())}; 95 % intervals."
-    )
-
-
-def share_above(strange: NDArray[np.floating[Any]], known: NDArray[np.floating[Any]]) -> float:
-    """AUROC: P(a strange one scores above a known one), ties counted half."""
-    above = strange[:, None] - known
-    return float(np.mean((above > 0) + 0.5 * (above == 0)))
 
 
 def make_own(

@@ -16,7 +16,7 @@ from idecode_core.quality.metrics import auroc
 from idecode_core.scorer import Scorer, Vectors
 from idecode_core.scorers.merged import MergedScorer, merge_vectors
 from idecode_core.scorers.sound_statistics import SoundStatistics
-from idecode_core.training.fit_distance import KNOWN, Fitted, Known, gained, learned, made_ones
+from idecode_core.training.choice import KNOWN, Fitted, Known, best, gained, learned
 from idecode_core.training.merge import REFERENCE_DRAWS
 from idecode_core.training.plan import Plan
 from idecode_core.training.strangers import strange_sounds
@@ -57,7 +57,7 @@ def fit_sounds(
     merged = both(classifier, statistics, task.parts.validation.samples, seed)
     scorers: dict[str, Scorer] = {BOTH: merged, STATISTICS: statistics, CLASSIFIER: classifier}
     tried = judged(merged, task.parts.validation.samples, seed, known) if plan.tries else {}
-    usual = best({name: made_ones(found) for name, found in tried.items()}) if tried else BOTH
+    usual = best(tried, CLEARLY) if tried else BOTH
     taken = usual if known is None else learned(tried, usual)
     fitted = Fitted(scorers[taken], accuracy, {}, taken, tried)
     if known is None or task.parts.test is None:
@@ -101,7 +101,8 @@ def judged(merged: MergedScorer, clips: Sequence[Any], seed: int, known: Known |
         ]
         return np.concatenate(rows)
 
-    own, found = scored(clips), Judged()
+    own: list[Vectors] = scored(clips)
+    tried = Judged()
     inside = {BOTH: left_one_out(own), CLASSIFIER: own[0], STATISTICS: own[1]}
     strangers: dict[str, Sequence[Any]] = {
         **strange_sounds(clips),
@@ -111,18 +112,5 @@ def judged(merged: MergedScorer, clips: Sequence[Any], seed: int, known: Known |
         strange = scored(points)
         outside = {BOTH: merged.merge(strange), CLASSIFIER: strange[0], STATISTICS: strange[1]}
         for name, vectors in inside.items():
-            found.setdefault(name, {})[kind] = auroc(vectors.sum(axis=1), outside[name].sum(axis=1))
-    return found
-
-
-def best(tried: Judged) -> str:
-    """By the mean over the kinds of strangers: both, unless one alone is clearly better.
-
-    >>> best({"both": {"slower": 0.7, "faster": 0.8}, "statistics": {"slower": 0.8, "faster": 0.8}})
-    'both'
-    >>> best({"both": {"slower": 0.7, "faster": 0.7}, "statistics": {"slower": 0.8, "faster": 0.8}})
-    'statistics'
-    """
-    means = {name: float(np.mean(list(found.values()))) for name, found in tried.items()}
-    alone = max((name for name in means if name != BOTH), key=means.__getitem__)
-    return alone if means[alone] > means[BOTH] + CLEARLY else BOTH
+            tried.setdefault(name, {})[kind] = auroc(vectors.sum(axis=1), outside[name].sum(axis=1))
+    return tried

@@ -22,8 +22,10 @@ from idecode_core.training.user_files import Scan
 from idecode_core.training.user_parts import SOUND_RATE, UserSplit, user_dataset
 from idecode_core.transforms import SharpRotations, SpecAugment
 
-Model = Literal["mahalanobis", "neighbours", "patches", "rotations", "classifier", "statistics", "both"]
-FROZEN: tuple[Model, ...] = ("mahalanobis", "neighbours", "patches")
+Model = Literal[
+    "mahalanobis", "neighbours", "patches", "places", "rotations", "classifier", "statistics", "both"
+]
+FROZEN: tuple[Model, ...] = ("mahalanobis", "neighbours", "patches", "places")
 HEARD: tuple[Model, ...] = ("classifier", "statistics", "both")
 """What sounds have."""
 PHOTOGRAPH, SMALL = 224, 128  # sides at which the frozen network sees pictures
@@ -87,12 +89,14 @@ class Plan:
                 "mahalanobis": "Mahalanobis distance",
                 "neighbours": "distance from the 5th nearest neighbour",
                 "patches": "distance of the strangest patch from the known ones",
+                "places": "distance of the strangest place from what is known there",
             }[self.model]
             patches = (
-                ", or that of the strangest patch if it tells pictures from ones with small local changes clearly better"
+                ", or that of the strangest patch or place if it tells pictures from ones with small local changes clearly better"
                 * bool(self.tries)
             )
-            warps = "windows" if self.model == "patches" else "small warps" + " or windows" * bool(self.tries)
+            local = self.model in ("patches", "places")
+            warps = "windows" if local else "small warps" + " or windows" * bool(self.tries)
             return (
                 f"A frozen ImageNet network (EfficientNet-Lite0) at {self.size} px, {distance} of its features{patches}, "
                 f"{warps} as transforms: {self.why}."
@@ -153,7 +157,7 @@ def choose(
     if model is None:
         model, why = _preferred(proper, side)
         if model == "mahalanobis" and side > SMALL_UP_TO and proper >= FEWEST_TO_TRY:
-            tries = ("mahalanobis", "patches")
+            tries = ("mahalanobis", "patches", "places")
     else:
         why = "as you asked"
     if model in FROZEN:
@@ -192,18 +196,22 @@ def _preferred(proper: int, side: float) -> tuple[Model, str]:
     )
 
 
+def sound_features(found: Scan) -> LogMel:
+    """Short sounds are looked at in shorter steps."""
+    short = float(np.median([file.side for file in found.files])) < 1.5
+    return LogMel(sample_rate=SOUND_RATE, fft=512, hop=128) if short else LogMel(sample_rate=SOUND_RATE)
+
+
 def user_recipe(plan: Plan, found: Scan, name: str, summary: str, seed: int) -> Recipe[Any]:
     """The recipe of a plan that trains a network of its own."""
     dataset = user_dataset(found)
     if found.modality == "audio":
-        short = float(np.median([file.side for file in found.files])) < 1.5
-        features = (
-            LogMel(sample_rate=SOUND_RATE, fft=512, hop=128) if short else LogMel(sample_rate=SOUND_RATE)
-        )
         return Recipe(
             name,
             dataset,
-            Sounds(features, masks_from=max(2, plan.epochs // 4), mixup=0.3, calibration_points=0),
+            Sounds(
+                sound_features(found), masks_from=max(2, plan.epochs // 4), mixup=0.3, calibration_points=0
+            ),
             SpecAugment(),
             "soft_disagreement",
             epochs=plan.epochs,

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from idecode_core.conformal import p_values
-from idecode_core.conformal.cross import cross_bound, cross_p_values, cross_scores
+from idecode_core.conformal.cross import cross_bound, cross_p_values, cross_scores, neighbour_p_values
 from idecode_core.errors import IdecodeError
 
 
@@ -73,3 +73,34 @@ def test_bad_folds_cost_a_sentence(held_out, new, words) -> None:  # type: ignor
 def test_too_many_folds_are_refused() -> None:
     with pytest.raises(IdecodeError, match="between 2 and the number of points, 3"):
         cross_scores(nearest, np.zeros((3, 1)), np.zeros((1, 1)), 4, generator=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_full_conformal_scores_each_point_by_all_others_the_new_one_among_them(k: int) -> None:
+    generator = np.random.default_rng(k)
+    known, new = generator.integers(0, 6, size=(12, 2)).astype(float), generator.integers(0, 9, size=(20, 2))
+    expected = []
+    for x in new:
+        bag = np.concatenate([known, x[None]])
+        scores = [
+            np.sort(np.linalg.norm(np.delete(bag, i, axis=0) - bag[i], axis=1))[k - 1] for i in range(13)
+        ]
+        expected.append(np.mean(np.array(scores) >= scores[-1] - 1e-12))
+    np.testing.assert_allclose(neighbour_p_values(known, new, k), expected)
+
+
+def test_full_conformal_keeps_epsilon_itself() -> None:
+    """P(p <= j / 20) is j / 20 without ties; the band would be left by chance once in a thousand seeds."""
+    generator, trials = np.random.default_rng(2), 4_000
+    hits = sum(
+        int(neighbour_p_values(points[:19], points[19:], 2)[0] < 0.151)
+        for points in (generator.normal(size=(20, 3)) for _ in range(trials))
+    )
+    low, high = stats.binom.ppf([0.0005, 0.9995], trials, 0.15)
+    assert low <= hits <= high
+
+
+@pytest.mark.parametrize(("known", "k"), [(np.zeros((2, 2)), 2), (np.zeros((5, 3)), 1)])
+def test_full_conformal_needs_more_points_than_neighbours_and_equal_widths(known, k) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(IdecodeError, match="Expected more than"):
+        neighbour_p_values(known, np.zeros((1, 2)), k)

@@ -17,8 +17,8 @@ from idecode_core.quality.metrics import auroc
 from idecode_core.scorer import Scored
 from idecode_core.scorers.merged import MergedScorer
 from idecode_core.scorers.sound_statistics import SoundStatistics
-from idecode_core.training.fit_distance import KNOWN, Known, learned, made_ones
-from idecode_core.training.fit_sounds import CLEARLY, best, judged
+from idecode_core.training.choice import KNOWN, Known, best, learned
+from idecode_core.training.fit_sounds import CLEARLY, judged
 from idecode_core.training.strangers import at_speed, for_choosing, for_testing, strange_sounds
 from tools.synthetic_sounds import MAKERS
 
@@ -83,7 +83,7 @@ def test_known_outliers_take_what_tells_them_clearly_better():
     merged = MergedScorer((member, member), ("classifier", "statistics"), references, (1.0, 1.0))  # type: ignore[arg-type]
     found = judged(merged, clips, 0, Known(tones(9)[2:], ()))
     assert found["statistics"][KNOWN] == pytest.approx(auroc(range(1, 5), range(3, 10)))
-    assert best({name: made_ones(some) for name, some in found.items()}) == best(judged(merged, clips, 0))
+    assert best(found, CLEARLY) == best(judged(merged, clips, 0), CLEARLY)
     assert learned({"both": {KNOWN: 0.7}, "classifier": {KNOWN: 0.74}}, "both") == "both"
     assert learned({"both": {KNOWN: 0.7}, "classifier": {KNOWN: 0.76}}, "both") == "classifier"
 
@@ -94,9 +94,9 @@ def test_both_are_taken_unless_one_alone_is_clearly_better():
         "classifier": {"a": 0.9, "b": 0.6},
         "statistics": {"a": 0.5, "b": 0.5},
     }
-    assert best(tried) == "both"
+    assert best(tried, CLEARLY) == "both"
     tried["classifier"] = {"a": 0.75 + 1.01 * CLEARLY, "b": 0.75 + 1.01 * CLEARLY}
-    assert best(tried) == "classifier"
+    assert best(tried, CLEARLY) == "classifier"
 
 
 @pytest.mark.parametrize("model", ["statistics", "both"])

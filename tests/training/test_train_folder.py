@@ -30,7 +30,8 @@ from idecode_core.scorers.features import Features, Frozen
 from idecode_core.training import fit_distance as fitting
 from idecode_core.training import plan as planning
 from idecode_core.training import user_files
-from idecode_core.training.fit_sounds import best
+from idecode_core.training.choice import KNOWN, best
+from idecode_core.training.fit_sounds import CLEARLY
 from idecode_core.training.user_files import Scan, UserFile, scan
 from idecode_core.training.user_parts import UserSplit, files_table, kinds_of, split_own
 from tools.synthetic_sounds import MAKERS
@@ -354,7 +355,7 @@ def test_recordings_become_a_detector_with_and_without_classes(run, tmp_path) ->
         assert record is not None
         assert record.settings["choice"] in out
         assert set(record.settings["tried"]) == {"both", "classifier", "statistics"}
-        assert record.recipe == best(record.settings["tried"])
+        assert record.recipe == best(record.settings["tried"], CLEARLY)
         assert "recordings: AUROC" in out
 
 
@@ -517,10 +518,7 @@ def prefers_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def judged(*arguments):  # type: ignore[no-untyped-def]
         tried = real(*arguments)
-        return {
-            name: found | {fitting.KNOWN: 0.9 if name == "neighbours" else 0.6}
-            for name, found in tried.items()
-        }
+        return {name: found | {KNOWN: 0.9 if name == "neighbours" else 0.6} for name, found in tried.items()}
 
     monkeypatch.setattr(fitting, "judged", judged)
 
@@ -681,10 +679,6 @@ def test_a_detectors_own_files_neither_calibrate_nor_test_it(own, small_network,
         evaluate(made.folder, tmp_path / "calibration", ["textures-sample"], n=2)
 
 
-def test_a_class_that_is_left_out_is_strange_when_it_looks_different(small_network) -> None:  # type: ignore[no-untyped-def]
-    assert fitting.share_above(np.array([2.0, 3.0]), np.array([1.0, 2.0])) == 0.875
-
-
 def test_calibrate_keeps_copies_leaves_out_broken_files_and_names_the_parent(run, tmp_path) -> None:  # type: ignore[no-untyped-def]
     write_pictures(tmp_path / "own", load_images("digits-sample").x[:30])
     (tmp_path / "own" / "copy.png").write_bytes((tmp_path / "own" / "000.png").read_bytes())
@@ -706,3 +700,46 @@ def test_calibrate_keeps_copies_leaves_out_broken_files_and_names_the_parent(run
     assert "fashion-sample: fashion-rotations" in out
     assert "other: fashion-rotations 3 of 3" in out
     assert "Parent: fashion-rotations" in (tmp_path / "mine" / "card.md").read_text(encoding="utf-8")
+
+
+def test_few_pictures_judge_new_ones_at_once(run, small_network, own, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """All 60 fit and calibrate: p-values counted here by the distance from the fifth nearest of all others."""
+    write_pictures(
+        tmp_path / "new",
+        np.concatenate([random_images(3, 24)[:, ::-1], np.full((1, 24, 24, 3), 255, np.uint8)]),
+    )
+    status, out, err = run("train", "own", "--judge", "new", "--json")
+    assert status == 0, err
+    found = {row["file"]: row["p_value"] for row in map(json.loads, out.splitlines())}
+    seen = fitting.features_of(planning.Plan("neighbours", 32, ""), torch.device("cpu"))
+    known, new = (
+        seen.encode(
+            [np.asarray(Image.open(path)) for path in sorted((tmp_path / name).iterdir())], n=5, seed=1
+        ).mean(dim=1)
+        for name in ("own", "new")
+    )
+    for place, name in enumerate(sorted(path.name for path in (tmp_path / "new").iterdir())):
+        bag = torch.cat([known, new[place : place + 1]]).double()
+        fifth = (bag[:, None] - bag).norm(dim=2).sort(dim=1).values[:, 5]  # the nearest is the point itself
+        assert found[name] == pytest.approx(float((fifth >= fifth[-1]).double().mean()))
+    status, out, _ = run("train", "own", "--judge", "new", "--epsilon", "0.1")
+    assert status == 0
+    assert "with probability at most 0.1; all 60 images fit and calibrate" in out
+    assert "Not promised" in out
+    plan = plan_folder(own, tmp_path / "out" / "mine", ood=["textures-sample"], runs=tmp_path / "runs")
+    assert any(
+        "`train --judge NEW`" in sentence and "0.016, not 0.04" in sentence for sentence in plan.sentences()
+    )
+
+
+def test_few_sounds_judge_new_ones_at_once(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    generator = np.random.default_rng(0)
+    for folder, name, count in (("heard", "noise", 25), ("new", "claps", 2)):
+        (tmp_path / folder).mkdir()
+        for i in range(count):
+            soundfile.write(
+                tmp_path / folder / f"{i}.wav", MAKERS[name](0.5, 16_000, generator=generator), 16_000
+            )
+    status, out, err = run("train", "heard", "--audio", "--judge", "new", "--json")
+    assert status == 0, err
+    assert [json.loads(line)["p_value"] for line in out.splitlines()] == [pytest.approx(1 / 26)] * 2
