@@ -26,6 +26,19 @@ if TYPE_CHECKING:
     from idecode_core.conformal.certify import Certified
     from idecode_core.files.tables import Table
 
+TOGETHER = {"--folds": ("each",), "--outliers": ("each",), "--shifted-to": ("each", "bh")}
+"""What can be asked of many rows at once beside each option."""
+AMONG_THESE = "that it holds for these very flags, whose share may be larger"
+INDEPENDENT = "it for p-values of one calibration set: it is proven for independent ones, and measured here (docs/guarantees.md)"
+NOT_PROMISED = {
+    "bh": AMONG_THESE,
+    "storey": AMONG_THESE,
+    "lord++": INDEPENDENT,
+    "saffron": INDEPENDENT,
+    "addis": INDEPENDENT,
+    "e-lond": "many flags: it holds for any dependence, and finds little unless k is very large",
+}
+
 
 @dataclass
 class Way:
@@ -42,23 +55,32 @@ class Way:
     said: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        others = (self.groups, self.shifted_to, self.outliers, self.certified.delta)
-        if self.folds and (self.many != "each" or any(one not in ("", None) for one in others)):
+        if len(self.asked) > 1:
             raise SettingError(
-                "--folds goes alone: nothing is proven for it with --groups, --shifted-to, --outliers, --many or --delta."
+                f"{' and '.join(self.asked)} do not go together: nothing is proven for both. Leave one of them out."
             )
-        if self.groups and self.shifted_to is not None:
-            raise SettingError("--groups and --shifted-to do not go together; leave one of them out.")
-        if self.certified.delta is not None and (self.many != "each" or self.shifted_to is not None):
+        for way, rules in TOGETHER.items():
+            if way in self.asked and self.many not in rules:
+                raise SettingError(
+                    f"{way} goes with --many {' or '.join(rules)}: nothing is proven for it with {self.many}. Leave one of them out."
+                )
+        if self.certified.delta is not None and (self.many != "each" or self.asked not in ([], ["--groups"])):
             raise SettingError(
-                "--delta goes with --many each and without --shifted-to; leave one of them out."
+                "--delta goes with --many each, alone or with --groups: nothing is proven for it with the others. Leave one of them out."
             )
+
+    @property
+    def asked(self) -> list[str]:
+        """Of the options that change how a row is ranked, those that were given."""
+        options = {
+            "--groups": self.groups, "--folds": self.folds, "--shifted-to": self.shifted_to, "--outliers": self.outliers
+        }  # fmt: skip
+        return [name for name, value in options.items() if value not in ("", None)]
 
     @property
     def plain(self) -> bool:
         """One threshold for all."""
-        others = (self.groups, self.folds, self.shifted_to, self.outliers)
-        return self.many == "each" and all(one in ("", None) for one in others)
+        return self.many == "each" and not self.asked
 
     @property
     def names(self) -> list[str]:
@@ -85,7 +107,8 @@ class Way:
     def _together(self, p: "FloatArray") -> "NDArray[np.bool_]":
         q = self.certified.epsilon
         self.said.append(
-            f"Of those flagged, at most {q:g} belong on average (false discovery rate, by {self.many})."
+            f"Of those flagged, at most {q:g} belong on average (false discovery rate, by {self.many}). Not promised: "
+            f"{NOT_PROMISED[self.many]}."
         )
         if self.many == "bh":
             return benjamini_hochberg(p, q)
@@ -106,7 +129,9 @@ class Way:
         )
         pooled = self.certified.p_values(scores)
         rates = rates_by_group(pooled, asked, epsilon, p)
-        self.said.append(reading(rates, epsilon))
+        self.said.append(
+            f"{reading(rates, epsilon)} Not promised: power in small groups, whose smallest p-value is large."
+        )
         sizes = {group: int(np.count_nonzero(known == group)) for group in np.unique(asked)}
         for rate in rates:
             smallest = 1 / (sizes[rate.group] + 1)
@@ -145,9 +170,10 @@ class Way:
         learned, summed = gain(known, strange, epsilon)
         self.said.append(
             f"{len(strange):,} known outliers weigh {len(names)} scores; the bound of {epsilon:g} is kept. Learned from half of them, "
-            f"{learned:.0%} of the other half are flagged, by a plain sum {summed:.0%}."
+            f"{learned:.0%} of the other half are flagged, by a plain sum {summed:.0%}. Not promised: a gain, least of all against kinds "
+            "that are unlike them."
         )
-        return p, p < epsilon if self.many == "each" else self._together(p)
+        return p, p < epsilon
 
     def _weighted(
         self, table: "Table", scores: "FloatArray", scored: "NDArray[np.int64]"
@@ -163,8 +189,6 @@ class Way:
         p = weighted_p_values(*sides)
         if self.many == "each":
             return p, p < epsilon
-        if self.many != "bh":
-            raise SettingError("--shifted-to goes with --many each or bh (weighted conformal selection).")
         self.said.append(
             f"Of those flagged, at most {epsilon:g} belong on average (weighted conformal selection)."
         )

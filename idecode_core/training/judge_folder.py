@@ -24,6 +24,7 @@ from idecode_core.training import plan
 from idecode_core.training.finish import device_of_process
 from idecode_core.training.fit_distance import FIT_SEED, features_of
 from idecode_core.training.user_files import Report, Scan, scan
+from idecode_core.transforms import SpecAugment
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,7 +48,8 @@ class JudgedFolder:
         count, noun = len(self.belongs.files), NOUNS[self.belongs.modality]
         flagged = sorted((row for row in self.rows() if row["is_ood"]), key=lambda row: row["p_value"])
         return [
-            *(f"{sentence}" for found in (self.belongs, self.new) for sentence in found.sentences()),
+            *self.belongs.sentences(),
+            *self.new.sentences(),
             f"{len(flagged):,} of {len(self.p_values):,} new {noun}s are flagged at epsilon = {self.epsilon:g}:",
             *(f"  {printable(row['file'])}: p = {row['p_value']:.3g}" for row in flagged),
             f"Promised: a new {noun} that belongs is flagged with probability at most {self.epsilon:g}; all {count:,} {noun}s fit and "
@@ -77,9 +79,8 @@ def judge_folder(
             f"{printable(str(source))} and {len(asked.files)} in {printable(str(new))}. Add files."
         )
     check_epsilon(epsilon, len(belongs.files))
-    described = _sounds if audio else _pictures
-    z = described((belongs, asked), device)
-    return JudgedFolder(belongs, asked, neighbour_p_values(*z, neighbour), epsilon)
+    known, strange = (_sounds if audio else _pictures)((belongs, asked), device)
+    return JudgedFolder(belongs, asked, neighbour_p_values(known, strange, neighbour), epsilon)
 
 
 def _pictures(scans: Sequence[Scan], device: str | None) -> list[FloatArray]:
@@ -97,7 +98,7 @@ def _sounds(scans: Sequence[Scan], device: str | None) -> list[FloatArray]:
     """In units of the spread of all files together, old and new alike, so that none is treated in another way."""
     features, nothing = plan.sound_features(scans[0]), torch.zeros(0)
     listener = SoundStatistics(
-        features=features, transforms=plan.SpecAugment(), centre=nothing, scale=nothing, bank=nothing, labels=nothing,
+        features=features, transforms=SpecAugment(), centre=nothing, scale=nothing, bank=nothing, labels=nothing,
         device=device_of_process(device),
     )  # fmt: skip
     z = [

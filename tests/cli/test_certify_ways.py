@@ -104,6 +104,9 @@ def test_rows_are_judged_together(tables, capsys, rule) -> None:
     own = benjamini_hochberg(expected, 0.2) if rule == "bh" else online_discoveries(expected, 0.2, rule)
     np.testing.assert_array_equal(flagged, own)
     assert flagged.any()
+    words = {"bh": "these very flags", "lord++": "proven for independent ones"}[rule]
+    assert "Not promised: " in (out := run(capsys, *asked)[1])
+    assert words in out
 
 
 @pytest.mark.parametrize(
@@ -114,6 +117,10 @@ def test_rows_are_judged_together(tables, capsys, rule) -> None:
         (("--many", "bh", "--delta", 0.1), "--delta goes with --many each"),
         (("--shifted-to", "bare.csv"), "has no column 'light'"),
         (("--shifted-to", "winter.csv", "--many", "storey"), "each or bh"),
+        (("--outliers", "winter.csv", "--groups", "camera"), "--groups and --outliers do not go together"),
+        (("--outliers", "winter.csv", "--shifted-to", "winter.csv"), "do not go together"),
+        (("--outliers", "winter.csv", "--delta", 0.1), "--delta goes with --many each"),
+        (("--outliers", "winter.csv", "--many", "bh"), "--outliers goes with --many each"),
     ],
 )
 def test_what_does_not_go_together_is_one_sentence(tables, capsys, monkeypatch, options, words) -> None:
@@ -173,4 +180,4 @@ def test_few_rows_in_folds_get_cross_conformal_p_values_and_the_looser_bound_is_
     assert "3 folds of 24 points: one that belongs is flagged with probability at most 0.248, not 0.05" in out
     status, _, told = run(capsys, *asked, "--many", "bh")
     assert status == 2
-    assert "--folds goes alone" in told
+    assert "--folds goes with --many each" in told
