@@ -96,34 +96,31 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="a few cases of each part, for a look")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--write", type=Path, help="the document whose table is written, docs/reliability.md")
+    parser.add_argument("--write", type=Path, help="put the rows into the table of docs/reliability.md")
     parser.add_argument(
         "--moved", action="store_true", help="only count the commits since the table was written"
     )
     chosen = parser.parse_args()
+    if chosen.short and chosen.write:
+        parser.error("the table is of whole parts: leave out --short or --write")
     if chosen.moved:
         table.count_commits(chosen.write or Path("docs/reliability.md"))
         return 0
-    found: list[Outcome] = []
-    begin = time.monotonic()
+    sound, begin = True, time.monotonic()
     for i, part in enumerate(chosen.parts):
         minutes = (time.monotonic() - begin) / 60
         print(f"part {i + 1} of {len(chosen.parts)}, {part}, after {minutes:.1f} minutes", flush=True)
+        found = []
         for outcome in tried(part, chosen.short, chosen.seed):
             print(outcome.row(), *outcome.problems, sep="\n    ", flush=True)
             found.append(outcome)
+        sound = sound and all(outcome.sound for outcome in found)
+        if chosen.write:  # after each part: a run that is stopped keeps what it has found
+            command = f"python -m trial --seed {chosen.seed} --write {chosen.write}"
+            table.write(chosen.write, found, PARTS, command, machine())
     minutes = (time.monotonic() - begin) / 60
-    print(f"done after {minutes:.1f} minutes: {'sound' if all(one.sound for one in found) else 'not sound'}")
-    if chosen.write:
-        options = [
-            *(["--short"] if chosen.short else []),
-            *(["--parts", *chosen.parts] if chosen.parts != list(PARTS) else []),
-        ]
-        command = " ".join(["python -m trial", *options, f"--seed {chosen.seed}"])
-        where = f"{machine()}, in {minutes:.0f} minutes"
-        commit = table.git("rev-parse", "--short", "HEAD")
-        table.write(chosen.write, table.markdown(found, command, where, commit))
-    return 0 if all(outcome.sound for outcome in found) else 1
+    print(f"done after {minutes:.1f} minutes: {'sound' if sound else 'not sound'}")
+    return 0 if sound else 1
 
 
 def machine() -> str:

@@ -23,7 +23,7 @@ def try_audit() -> Iterator[Outcome]:
 
 def audited(report: str) -> Outcome:
     """What pip-audit found, from its JSON; a package that its database does not know was not checked."""
-    outcome = Outcome("supply chain", "packages with a known vulnerability")
+    outcome = Outcome("audit", "packages with a known vulnerability")
     try:
         packages: list[dict[str, Any]] = json.loads(report)["dependencies"]
     except (ValueError, KeyError, TypeError):

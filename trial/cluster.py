@@ -21,7 +21,7 @@ def try_ray(root: Path) -> Outcome:
     from idecode_core.scale.judged import judge_scored
     from idecode_core.scale.run import score_files
 
-    outcome = Outcome("Ray", "two workers, bad files among good ones")
+    outcome = Outcome("ray", "two workers, bad files among good ones")
     folder = root / "pictures"
     folder.mkdir(parents=True)
     save_detector(small.detector("ray"), root / "detector")

@@ -37,7 +37,7 @@ def handle(file: BadFile | None) -> str:
 
 
 def try_files(seed: int, short: bool) -> Iterator[Outcome]:
-    outcomes = {kind: Outcome("bad files", f"read as {kind}") for kind in ("image", "sound", "scores", "zip")}
+    outcomes = {kind: Outcome("files", f"read as {kind}") for kind in ("image", "sound", "scores", "zip")}
     files = bad_files(seed, changes=2, large=False) if short else bad_files(seed)
     progress = Progress("bad files", None)
     with Watched(handle) as read:

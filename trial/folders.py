@@ -222,7 +222,7 @@ def rename_scorer(path: Path, identity: str) -> None:
 
 def try_folders(seed: int, short: bool, root: Path) -> Iterator[Outcome]:
     """An answer that differs from the good folder's is wrong, unless the change is one that anyone may make."""
-    outcome = Outcome("detector folders", "damaged, foreign, hostile")
+    outcome = Outcome("folders", "damaged, foreign, hostile")
     good, other, case = root / "good" / "detector", root / "other" / "detector", root / "case" / "detector"
     for folder in (good, other):
         folder.parent.mkdir(parents=True)

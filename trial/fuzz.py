@@ -35,14 +35,13 @@ LONGEST = 65_536  # bytes of an input that atheris makes
 
 
 def try_fuzz(short: bool, seed: int, root: Path) -> Iterator[Outcome]:
-    yield with_hypothesis(100 if short else 5000)
+    yield with_hypothesis(100 if short else 1000)
     yield with_atheris(2 if short else 30, seed, root)
 
 
 def with_hypothesis(examples: int) -> Outcome:
-    outcome = Outcome(
-        "fuzzing", f"hypothesis: readers, folders, conformal functions, {examples:,} examples each"
-    )
+    what = f"hypothesis: readers, folders, conformal functions, {examples:,} examples each"
+    outcome = Outcome("fuzz", what)
     begin = time.monotonic()
     done = subprocess.run(
         [
@@ -73,7 +72,7 @@ def with_hypothesis(examples: int) -> Outcome:
 
 
 def with_atheris(seconds: int, seed: int, root: Path) -> Outcome:
-    outcome, begin = Outcome("fuzzing", f"atheris: readers, {seconds} s each"), time.monotonic()
+    outcome, begin = Outcome("fuzz", f"atheris: readers, {seconds} s each"), time.monotonic()
     if importlib.util.find_spec("atheris") is None:
         outcome.what = "atheris: not run, it is not installed (it installs on Linux with Python 3.11 to 3.13)"
         return outcome

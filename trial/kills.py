@@ -196,7 +196,7 @@ def try_kills(seed: int, count: int, root: Path, jobs: Sequence[Job] = JOBS) -> 
 
 
 def try_job(job: Job, generator: np.random.Generator, count: int, root: Path) -> Outcome:
-    outcome, begin = Outcome("kill -9", job.what), time.monotonic()
+    outcome, begin = Outcome("kills", job.what), time.monotonic()
     full = time_of(job, root)
     tries, progress = 0, Progress(job.what, count, "kills")
     while outcome.cases < count and tries < 4 * count + 8 and time.monotonic() - begin < MOST_SECONDS:

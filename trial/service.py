@@ -104,9 +104,8 @@ def try_service(short: bool, seed: int, root: Path) -> Iterator[Outcome]:
         files = [file.data for file in bad_files(seed, changes=2, large=False) if file.kind == "image"]
         yield posted(running, "bad files, eight clients at once", files[:60] if short else files)
         large = saved(Image.new("RGBA", (7_000, 7_000), (9, 9, 9, 9)), "WEBP")
-        yield posted(
-            running, "49 megapixels with transparency, twelve at once", [large] * (3 if short else 12), 12
-        )
+        count = 3 if short else 12
+        yield posted(running, f"49 megapixels with transparency, {count} at once", [large] * count, count)
         yield try_stalls(running, good, expected)
     finally:
         running.process.kill()

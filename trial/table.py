@@ -62,52 +62,57 @@ class Outcome:
     def sound(self) -> bool:
         return not (self.tracebacks or self.hangs or self.wrong)
 
-    def row(self) -> str:
+    def row(self, commit: str = "") -> str:
         memory = "" if self.most_megabytes is None else f"{self.most_megabytes:,.0f}"
         cells = (self.part, self.what, f"{self.cases:,}", self.tracebacks, self.hangs, self.wrong, memory)
-        return "| " + " | ".join(str(cell) for cell in (*cells, f"{self.seconds:,.0f}")) + " |"
+        return "| " + " | ".join(str(cell) for cell in (*cells, f"{self.seconds:,.0f}", commit)) + " |"
 
 
 PROGRAM = ("idecode_core", "lessons", "ui", "pages", "app.py")
-SINCE = re.compile(r"at commit `([0-9a-f]{7,40})`; the program has moved by (\d+) commits? since")
-
-
-def since(commit: str, moved: int) -> str:
-    return f"at commit `{commit}`; the program has moved by {moved} commit{'s' * (moved != 1)} since"
+MOVED = re.compile(r"The oldest is of `\w+`; the program has moved by \d+ commits? since")
+ROW = re.compile(r"^\| (\w+) \|.*\| ([\d,]+) \| ([0-9a-f]{7,40}) \|$", re.MULTILINE)
+"""Its part, seconds and commit."""
 
 
 def git(*words: str) -> str:
     return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.strip()
 
 
+def oldest(text: str) -> str:
+    """Which row's commit is the oldest, and by how many commits the program has moved since."""
+    commits = {row[3] for row in ROW.finditer(text)}
+    moved = {commit: int(git("rev-list", "--count", f"{commit}..HEAD", "--", *PROGRAM)) for commit in commits}
+    commit = max(moved, key=moved.__getitem__)
+    plural = "s" * (moved[commit] != 1)
+    return f"The oldest is of `{commit}`; the program has moved by {moved[commit]} commit{plural} since"
+
+
 def count_commits(path: Path) -> None:
-    """Say in the document by how many commits the program has moved since its table was written."""
+    """Say in the document by how many commits the program has moved since the oldest row of its table."""
     document = path.read_text(encoding="utf-8")
-    found = SINCE.search(document)
-    if not found:
-        raise ValueError(f"{path}: expected the commit that its table was written at.")
-    moved = int(git("rev-list", "--count", f"{found[1]}..HEAD", "--", *PROGRAM))
-    path.write_text(document.replace(found[0], since(found[1], moved)), encoding="utf-8")
+    path.write_text(MOVED.sub(oldest(document), document), encoding="utf-8")
 
 
-def markdown(outcomes: Sequence[Outcome], command: str, machine: str, commit: str = "unknown") -> str:
-    lines = [
+def write(path: Path, outcomes: Sequence[Outcome], parts: Sequence[str], command: str, machine: str) -> None:
+    """Put rows into the table of a document: in the place of the rows of their parts, the others stay."""
+    document = path.read_text(encoding="utf-8")
+    place = re.search(f"{re.escape(BEGIN)}.*{re.escape(END)}", document, re.DOTALL)
+    if not place:
+        raise ValueError(f"{path}: expected the lines {BEGIN} and {END}, where the table goes.")
+    tried, commit = {outcome.part for outcome in outcomes}, git("rev-parse", "--short=7", "HEAD")
+    rows = [row[0] for row in ROW.finditer(place[0]) if row[1] not in tried]
+    rows += [outcome.row(commit) for outcome in outcomes]
+    table = "\n".join(sorted(rows, key=lambda row: parts.index(row.split()[1])))
+    minutes = sum(int(row[2].replace(",", "")) for row in ROW.finditer(table)) / 60
+    lines = (
         BEGIN,
-        f"Written by `{command}` on {machine}, {since(commit, 0)} (`python -m trial --moved` counts).",
+        f"Written by `{command}`, at once or part by part (`--parts`); the last part on {machine}; {minutes:.0f} minutes "
+        f"together. Each row names the commit that it was run at. {oldest(table)} (`python -m trial --moved` counts).",
         "",
-        "| part | what | cases | tracebacks | hangs | lost or wrong | most MB for one input | seconds |",
-        "|---|---|---:|---:|---:|---:|---:|---:|",
-        *(outcome.row() for outcome in outcomes),
+        "| part | what | cases | tracebacks | hangs | lost or wrong | most MB above idle | seconds | commit |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---|",
+        table,
         "",
         END,
-    ]
-    return "\n".join(lines)
-
-
-def write(path: Path, text: str) -> None:
-    """Put the table into its place in the document."""
-    document = path.read_text(encoding="utf-8")
-    place = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
-    if not place.search(document):
-        raise ValueError(f"{path}: expected the lines {BEGIN} and {END}, where the table goes.")
-    path.write_text(place.sub(lambda _: text, document), encoding="utf-8")
+    )
+    path.write_text(document.replace(place[0], "\n".join(lines)), encoding="utf-8")

@@ -49,7 +49,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def try_places(root: Path) -> Outcome:
     """Places where a detector would take something away."""
-    outcome = Outcome("train FOLDER", "onto its input, above it, onto other folders")
+    outcome = Outcome("training", "onto its input, above it, onto other folders")
     photos = write_pictures(root / "data" / "photos", 1)
     save_detector(small.detector("kept"), root / "detectors" / "kept")
     (root / "data" / "letter.txt").write_text("Dear Ada,")
@@ -126,7 +126,7 @@ def check_calibration(outcome: Outcome, made: Path, pool: Path, what: str) -> No
 
 def try_at_once(seed: int, root: Path) -> Outcome:
     """Two trainings of one name with other files, one of them with bad files too, and a third that does the same as the first."""
-    outcome = Outcome("train FOLDER", "three of one name at once, bad files among the good")
+    outcome = Outcome("training", "three of one name at once, bad files among the good")
     first, second = (write_pictures(root / name, seed + i) for i, name in enumerate(("first", "second")))
     for i, file in enumerate(bad_files(seed, changes=1, large=False)):
         if file.must_be_refused and file.kind == "image" and i % 3 == 0:
@@ -152,7 +152,7 @@ def try_at_once(seed: int, root: Path) -> Outcome:
 
 def try_changes(seed: int, count: int, root: Path) -> Outcome:
     """A file gets another content at a random moment: one sentence and no detector, or one of the contents that it was listed with."""
-    outcome, generator = Outcome("train FOLDER", "files that change meanwhile"), np.random.default_rng(seed)
+    outcome, generator = Outcome("training", "files that change meanwhile"), np.random.default_rng(seed)
     pool = root / "pool"
     write_pictures(pool / "old", seed + 7)
     write_pictures(pool / "new", seed + 8)

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
@@ -130,7 +130,7 @@ def test_a_calibration_of_other_files_than_the_listed_ones_is_noticed(tmp_path: 
     for listed, wrong in ((samples[:20], 0), (samples[20:], 1)):
         text = "\n".join(["part,content", *(f"calibration,{content_hash(one)}" for one in listed)])
         save_detector(detector, made, beside={"files.csv": lambda path, text=text: path.write_text(text)})
-        outcome = Outcome("train FOLDER", "noticed")
+        outcome = Outcome("training", "noticed")
         training.check_calibration(outcome, made, pool, "a case")
         assert outcome.wrong == wrong, outcome.problems
 
@@ -291,40 +291,75 @@ def test_the_fuzzed_readers_read_what_is_good_and_refuse_what_is_not() -> None:
                 read(b"{")
 
 
-def test_the_table_goes_into_its_place_and_leaves_the_rest(tmp_path: Path) -> None:
-    path = tmp_path / "reliability.md"
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """An empty one, where one is: call it with a file's name to commit a change of that file."""
+    for variable, value in (("GIT_AUTHOR_NAME", "a"), ("GIT_AUTHOR_EMAIL", "a@b")):
+        monkeypatch.setenv(variable, value)
+        monkeypatch.setenv(variable.replace("AUTHOR", "COMMITTER"), value)
+    monkeypatch.chdir(tmp_path)
+    table.git("init", "-q")
+
+    def commit(name: str) -> str:
+        with (tmp_path / name).open("a") as file:
+            file.write("changed\n")
+        table.git("add", name)
+        table.git("commit", "-qm", name)
+        return table.git("rev-parse", "--short=7", "HEAD")
+
+    return commit
+
+
+def write(path: Path, *outcomes: Outcome) -> str:
+    table.write(path, outcomes, ("files", "kills", "disk"), "python -m trial", "Linux")
+    return path.read_text()
+
+
+def test_the_table_goes_into_its_place_and_leaves_the_rest(repository, tmp_path: Path) -> None:
+    commit, path = repository("app.py"), tmp_path / "reliability.md"
     path.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
-    table.write(path, table.markdown([Outcome("part", "what", cases=1234)], "python -m trial", "Linux"))
-    text = path.read_text()
+    text = write(path, Outcome("kills", "what", cases=1234, seconds=90))
     assert text.startswith("before\n")
     assert text.endswith("after\n")
-    assert "| part | what | 1,234 | 0 | 0 | 0 |  | 0 |" in text
-    assert "old" not in text
-    assert table.BEGIN in (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    assert f"| kills | what | 1,234 | 0 | 0 | 0 |  | 90 | {commit} |" in text
+    assert "old" not in text.replace("oldest", "")
 
 
-def test_the_table_names_its_commit_and_how_far_the_program_has_moved_since(
-    tmp_path: Path, monkeypatch
+def test_parts_that_are_run_one_by_one_make_one_table_and_each_row_names_its_commit(
+    repository, tmp_path: Path
 ) -> None:
-    def git(*words: str) -> str:
-        done = subprocess.run(
-            ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
-            cwd=tmp_path, check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        return done.stdout.strip()
-
-    git("init", "-q")
-    git("commit", "-q", "--allow-empty", "-m", "table")
     path = tmp_path / "reliability.md"
-    path.write_text(table.markdown([], "python -m trial", "Linux", git("rev-parse", "--short", "HEAD")))
-    for i, name in enumerate(("app.py", "README.md", "app.py")):  # two of three change the program
-        (tmp_path / name).write_text(str(i))
-        git("add", name)
-        git("commit", "-qm", name)
-    monkeypatch.chdir(tmp_path)
+    path.write_text(f"{table.BEGIN}\n{table.END}\n")
+    first = repository("app.py")
+    write(path, Outcome("disk", "a", cases=1, seconds=60), Outcome("disk", "b", cases=2, seconds=60))
+    second = repository("app.py")
+    write(path, Outcome("files", "c", cases=3, seconds=60))
+    text = write(path, Outcome("kills", "d", cases=4), Outcome("kills", "e", cases=5))
+    rows = [(row[1], row[3]) for row in table.ROW.finditer(text)]
+    assert rows == [("files", second), *[("kills", second)] * 2, *[("disk", first)] * 2]
+    assert "3 minutes together" in text
+    assert f"The oldest is of `{first}`; the program has moved by 1 commit since" in text
+    text = write(path, Outcome("disk", "f", cases=6))  # again: its rows are replaced
+    assert [row[3] for row in table.ROW.finditer(text)] == [second] * 4
+    assert f"The oldest is of `{second}`; the program has moved by 0 commits since" in text
+
+
+def test_only_commits_that_change_the_program_are_counted(repository, tmp_path: Path) -> None:
+    path = tmp_path / "reliability.md"
+    path.write_text(f"{table.BEGIN}\n{table.END}\n")
+    repository("app.py")
+    write(path, Outcome("disk", "a", cases=1))
+    for name in ("app.py", "README.md", "app.py"):
+        repository(name)
     table.count_commits(path)
     assert "the program has moved by 2 commits since" in path.read_text()
-    assert table.SINCE.search((ROOT / "docs" / "reliability.md").read_text(encoding="utf-8"))
+
+
+def test_the_page_holds_a_table_of_parts_that_there_are() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    assert table.MOVED.search(text)
+    assert {row[1] for row in table.ROW.finditer(text)} <= set(trial.__main__.PARTS)
+    assert all(f"\n| {part} | " in text.partition("## What the parts do")[2] for part in trial.__main__.PARTS)
 
 
 def test_every_direct_dependency_has_a_reason_and_a_row() -> None:
