@@ -14,7 +14,7 @@ from scipy import stats
 
 from idecode_core.conformal import flagging_rank, p_values
 from idecode_core.conformal.conditional import corrected_epsilon
-from idecode_core.conformal.cross import cross_bound, cross_p_values, cross_scores
+from idecode_core.conformal.cross import cross_bound, cross_p_values, cross_scores, neighbour_p_values
 from idecode_core.conformal.dirty import label_trim, strangest
 from idecode_core.conformal.evidence import derandomised_e_values, e_benjamini_hochberg, envelope
 from idecode_core.conformal.groups import mondrian_p_values
@@ -264,10 +264,20 @@ def _cross(trials: int, generator: np.random.Generator) -> Measured:
                 hits, trials, "`certify --folds COLUMN`")  # fmt: skip
 
 
+def _full(trials: int, generator: np.random.Generator) -> Measured:
+    """The same few points and the same distance, with the new point among those that fit: p has any rank alike."""
+    hits = 0
+    for _ in range(trials):
+        points = generator.normal(size=(25, 2))
+        hits += int(neighbour_p_values(points[:24], points[24:])[0] < 0.1)
+    return rate("with few points that all fit and calibrate, the rate is at most epsilon (full conformal)",
+                "exchangeable; a distance from near neighbours", 0.08, hits, trials, "`train FOLDER --judge NEW`")  # fmt: skip
+
+
 def measured(short: bool = False, seed: int = 0) -> Iterator[Measured]:
     """All lines; the short run is for tests."""
     few, some, many = (200, 400, 20_000) if short else (2_000, 20_000, 1_000_000)
-    streams = np.random.default_rng(seed).spawn(11)
+    streams = np.random.default_rng(seed).spawn(12)
     yield _plain(many, streams[0])
     yield _conditional(some, streams[1])
     yield _groups(some, streams[2])
@@ -279,6 +289,7 @@ def measured(short: bool = False, seed: int = 0) -> Iterator[Measured]:
     yield from _streams(few, streams[8])
     yield _bounds(few, streams[9])
     yield _cross(some, streams[10])
+    yield _full(some, streams[11])
 
 
 def try_guarantees(short: bool, seed: int) -> Iterator[Outcome]:
