@@ -14,7 +14,9 @@ from ui.learn.present import present
 st.set_page_config(
     page_icon=ICON,  # before navigation, whose pages' icons the browser would else fetch from another machine for its tab
     layout="wide",
-    initial_sidebar_state=240,  # pixels: room for the longest name, and the rest for the page
+    initial_sidebar_state="collapsed"
+    if st.context.is_embedded
+    else 240,  # pixels: room for the longest name; in a notebook none
     menu_items={
         "About": "**iDECODe Studio**: out-of-distribution detection with a guarantee (Kaur et al., AAAI 2022)."
     },

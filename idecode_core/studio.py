@@ -94,7 +94,10 @@ class View:
         link = escape(self.link)
         words = f'<p>{escape(self.sentence)} <a href="{link}" target="_blank">{link}</a></p>'
         style = f"width:100%;height:{self.height}px;border:1px solid #8886"
-        return words if self.sentence else f'{words}<iframe src="{link}" style="{style}"></iframe>'
+        framed = (
+            f'{words}<iframe src="{link}&amp;embed=true" style="{style}"></iframe>'  # its sidebar is closed
+        )
+        return words if self.sentence else framed
 
 
 _last: list[Session] = []

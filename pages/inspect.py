@@ -24,13 +24,14 @@ with guard():
     with pick:
         samples = choose_samples(config)
     with show:
-        offer_to_switch(config)
+        is_offered = offer_to_switch(config)
     if not samples:
         modality = modality_of(config)
-        show.info(
-            f"Choose a {modality.thing} at the left, drop in files of your own, or {modality.capture.words}.",
-            icon=":material/west:",
-        )
+        if not is_offered:
+            show.info(
+                f"Choose a {modality.thing} at the left, drop in files of your own, or {modality.capture.words}.",
+                icon=":material/west:",
+            )
         wait_for_input()
     with show:
         from ui.inspect.batch import score_batch
@@ -50,7 +51,7 @@ with guard():
         screen = results(config, detector, samples, vectors)
         tag_row(config, samples, vectors, screen)
     depth(config, detector, samples, vectors)
-    pin_judgement(f"{len(samples)} on Inspect", settings, screen.found)
+    pin_judgement(f"{len(samples)} on Inspect", screen)
     export(config, detector, samples, vectors, screen)
     with notices:
         explain_unmet_link(wanted, samples[screen.row])

@@ -41,6 +41,12 @@ class AttackKind:
     source: str = "The paper uses"
     """Where the default comes from, as the beginning of a sentence that it ends."""
 
+    @property
+    def axis(self) -> str:
+        """The title of an axis of strengths."""
+        share = "as a share " if self.unit.startswith("of ") else ""
+        return f"Strength of {self.title}, {share}{self.unit.strip('()')}"
+
     def default_for(self, dense: bool) -> float:
         return self.dense_default if dense and self.dense_default is not None else self.default
 

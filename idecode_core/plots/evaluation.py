@@ -98,7 +98,7 @@ def _finish_roc(figure: go.Figure, curves: Sequence[NamedCurve]) -> go.Figure:
     hug = bool(curves) and min(curve.auroc for curve in curves) > HUGGING
     if not hug:
         figure.add_trace(line([0, 1], [0, 1], color=faded(CALIBRATION, 0.6), width=1))
-    across = {"type": "log", "range": [-3, 0]} if hug else {"range": [0, 1]}
+    across = {"type": "log", "range": [-3, 0], "dtick": "D2"} if hug else {"range": [0, 1]}
     layout = {
         "xaxis": {**across, "tickformat": "~%"},
         "yaxis": {"range": [0, 1.005], "tickformat": ".0%"},

@@ -60,7 +60,7 @@ FADED = re.compile(r"rgba\((\d+), (\d+), (\d+), ([\d.]+)\)")
 
 
 def repainted(figure: go.Figure, theme: Theme, scale: float = 1.0) -> go.Figure:
-    """A copy of a figure in the colours of a theme; type and height times `scale`. The figure itself stays as it is."""
+    """A copy of a figure in the colours of a theme; type times `scale`, on the same height, so that it fits a screen. The figure itself stays as it is."""
     parts = figure.to_dict()
     parts.pop("frames", None)
     painted = {name: _painted(part, theme, scale, is_text=False) for name, part in parts.items()}
@@ -72,8 +72,6 @@ def repainted(figure: go.Figure, theme: Theme, scale: float = 1.0) -> go.Figure:
     for name in [name for name in layout if name.startswith(("xaxis", "yaxis", "legend"))]:
         own = {"font": ink} if name.startswith("legend") else {"tickfont": ink, "title": {"font": ink}}
         layout[name] = _merged(own, layout[name])
-    if scale != 1.0 and layout.get("height"):
-        layout["height"] = round(layout["height"] * scale)
     return go.Figure(painted["data"], layout, _validate=False)
 
 

@@ -272,6 +272,8 @@ def attack_notebook(shown: AttackShown) -> Notebook:
             "victim": shown.victim,
             "victim_sha256": shown.victim_sha256,
             "label": int(clean.labels[0]),
+            "attack": shown.chosen.attacked.name,
+            "strength": shown.chosen.attacked.strength,
             "attacks": [[one.attacked.name, one.attacked.strength] for one in shown.attempts],
             "n": shown.n,
             "epsilon": shown.epsilon,
@@ -291,4 +293,5 @@ def attack_notebook(shown: AttackShown) -> Notebook:
             "attacked": np.stack(attacked) if attacked else np.empty((0, *clean.clean.shape), np.float32),
         },
         attacked=bool(attacked),
+        along=sum(one.attacked.name == shown.chosen.attacked.name for one in shown.attempts) > 1,
     )

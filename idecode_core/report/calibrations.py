@@ -1,6 +1,6 @@
 """What the Calibrate page shows, as a report and as a notebook; and the card of the detector that is saved."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from idecode_core.report.content import Figure, Report, Row, Value
 from idecode_core.report.notebook import Notebook, from_template
 
 if TYPE_CHECKING:
+    from idecode_core.conformal import FloatArray
     from idecode_core.conformal.calibration import Calibration
     from idecode_core.conformal.same_source import SourceComparison
     from idecode_core.detector import Detector
@@ -115,9 +116,12 @@ def calibration_notebook(
     own: "Calibration",
     p_values: "Sequence[float]",
     comparison: "SourceComparison",
+    sets: "Mapping[str, FloatArray]",
+    lost: "Lost",
     settings: Settings,
 ) -> Notebook:
-    """The files and their score vectors are in the session beside it; it asserts the comparison of the page."""
+    """The files and their score vectors are in the session beside it, those of the `sets` that do not belong in an npz; it asserts
+    the comparison of the page, and what was lost."""
     from idecode_core.report.inspection import session_files
 
     return from_template(
@@ -125,11 +129,17 @@ def calibration_notebook(
         f"{own.k:,} files as a calibration set",
         {
             "session": "session",
+            "arrays": "calibration.npz",
+            "sets": list(sets),
             "n": settings.n,
             "epsilon": settings.epsilon,
             "aggregate": settings.aggregate,
             "seed": own.seed,
         },
-        {"comparison": vars(comparison)},
+        {
+            "comparison": vars(comparison),
+            "caught": {catch.label: [catch.before, catch.after] for catch in lost.catches},
+        },
+        arrays={f"set_{i}": vectors for i, vectors in enumerate(sets.values())},
         files=session_files(detector, settings, files, own.score_vectors, np.array(p_values)),
     )

@@ -123,9 +123,16 @@ def evaluation_notebook(
 ) -> Notebook:
     """Stored scores are read from the detector's folder; a visitor's own lie beside the notebook, and with them their
     calibration where it is none of a detector's."""
+    from idecode_core.folder.shelf import DRAWS_PER_RUN
+
+    drawn = [
+        one.score_vectors.shape[1] for one in (shown.id_set, *shown.ood_sets, calibration) if one is not None
+    ]
+    n_max = min(DRAWS_PER_RUN, *drawn)
     settings: dict[str, Any] = {
         "selected": shown.selected or shown.ood_sets[0].label,
         "n": shown.n,
+        "n_max": n_max,
         "epsilon": shown.epsilon,
         "aggregate": shown.aggregate,
     }

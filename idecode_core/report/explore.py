@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from idecode_core.scorer import Inspected
 
 MISSING = 'Sliders in a notebook need more packages: run `pip install "idecode-studio[notebook]"`, then start the kernel again.'
+WIDE = {"width": "460px"}
 
 
 def explore_inspected(inspected: "Inspected") -> Any:
@@ -62,7 +63,7 @@ def explore_evaluation(evaluation: "Evaluation") -> Any:
 def sliders(look: Callable[[int, float], tuple[str, Any]], n_max: int, n: int, epsilon: float) -> Any:
     """`look` gives the words and the figure for an n and an epsilon."""
     try:
-        from ipywidgets import HTML, FloatLogSlider, IntSlider, VBox
+        from ipywidgets import HTML, IntSlider, SelectionSlider, VBox
         from plotly.graph_objects import FigureWidget
 
         words, figure = look(n, epsilon)
@@ -72,8 +73,10 @@ def sliders(look: Callable[[int, float], tuple[str, Any]], n_max: int, n: int, e
     from markupsafe import escape
 
     text = HTML(str(escape(words)))
-    count = IntSlider(n, 1, n_max, description="n", continuous_update=False)
-    share = FloatLogSlider(epsilon, min=-4, max=-0.3, step=0.02, description="epsilon", readout_format=".3g")
+    count = IntSlider(n, 1, n_max, description="n", layout=WIDE, continuous_update=False)
+    steps = sorted({epsilon, *(i / 1000 for i in range(1, 50)), *(i / 100 for i in range(5, 51))})
+    named = [(f"{step:g}", step) for step in steps]
+    share = SelectionSlider(options=named, value=epsilon, description="epsilon", layout=WIDE)
 
     def move(_: object) -> None:
         words, figure = look(count.value, share.value)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROWS, THUMBNAIL, VARIANTS = 30, 56, 20
 COLOURS = {"flagged": "#BF5000", "not flagged": "#0072B2"}
-"""Of the verdicts, readable on white and on a dark notebook's cells."""
+"""Of the verdicts: white on them can be read in a light notebook and in a dark one."""
 Parts = list[Any]
 """Markup, and Plotly figures between."""
 CELL = Markup('<td style="text-align:left;padding:2px 12px 2px 0">{}</td>')
@@ -92,9 +92,10 @@ def picture(pixels: Any, words: str, side: int = THUMBNAIL) -> Markup:
     return Markup('<img src="{}" alt="{}" style="{}">').format(data_uri(buffer.getvalue()), words, style)
 
 
-def verdict_words(is_ood: bool) -> Markup:
+def verdict_words(is_ood: bool, shown: str = "") -> Markup:
     word = "flagged" if is_ood else "not flagged"
-    return Markup('<b style="color:{}">{}</b>').format(COLOURS[word], word)
+    style = f"background:{COLOURS[word]};color:#fff;padding:1px 7px;border-radius:4px"
+    return Markup('<b style="{}">{}</b>').format(style, shown or word)
 
 
 def thumbnails(detection: "Detection", places: Sequence[int]) -> list[Any]:
@@ -164,23 +165,24 @@ def inspected_parts(inspected: "Inspected") -> Parts:
     if seen is not None:
         verdict = seen.verdict
         noun = seen.detector.scorer.modality.replace("audio", "sound")
-        parts.append(
-            Markup('<p><b style="color:{}">{}</b></p>').format(
-                COLOURS[verdict.answer], sentence(verdict, noun)
-            )
-        )
+        answer, _, reason = sentence(verdict, noun).partition(": ")
+        parts.append(Markup("<p>{} {}</p>").format(verdict_words(verdict.is_ood, answer), reason))
         parts.append(score_figure(inspected))
-    return [*parts, variants_html(inspected), waterfall(inspected)]
+    why = Markup("<p>Why the strangest draw scores {:.3g}:</p>").format(inspected.score_vector.max())
+    return [*parts, variants_html(inspected) + why, waterfall(inspected)]
 
 
 def variants_html(inspected: "Inspected") -> Markup:
     cells = Markup("").join(
-        Markup(
-            '<div style="display:inline-block;margin:0 10px 10px 0;font-size:85%">{}<br>{}<br>{:.3g}</div>'
-        ).format(picture(variant.image, variant.applied), variant.applied, variant.score)
+        Markup("<div>{}<br>{}<br><b>{:.3g}</b></div>").format(
+            picture(variant.image, variant.applied), variant.applied, variant.score
+        )
         for variant in inspected.variants[:VARIANTS]
     )
-    return Markup("<div>{}</div>").format(cells)
+    style = "display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:10px;font-size:85%"
+    return Markup('<p>What the network saw, and the score of each:</p><div style="{}">{}</div>').format(
+        style, cells
+    )
 
 
 def score_figure(inspected: "Inspected", n: int | None = None, epsilon: float | None = None) -> Any:

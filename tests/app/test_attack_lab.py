@@ -368,6 +368,12 @@ def test_the_notebook_attacks_again_and_finds_the_numbers_of_the_page(kept, run_
     space = run_notebook(kept[1])
     assert "As on the page" in capsys.readouterr().out
     assert len(space["again"]) == 8
+    along = sorted(
+        (row["strength"], row["p_value"]) for row in kept[0].rows if row["attack"] != "pgd-detector"
+    )
+    assert space["strengths"] == [strength for strength, _ in along]
+    drawn = space["judgement"].p_values[space["places"]]
+    np.testing.assert_allclose(drawn, [p for _, p in along], atol=1.001 / (space["judgement"].k + 1))
 
 
 def test_the_notebook_stops_when_a_number_differs(kept, run_notebook) -> None:

@@ -14,7 +14,7 @@ from trust_pages import make_checkpoints
 
 import idecode_core.report
 from idecode_core import certify, load_detector
-from idecode_core.conformal import FalseDetectionLaw
+from idecode_core.conformal import FalseDetectionLaw, ranking
 from idecode_core.conformal.calibration import Calibration, aggregate_scores
 from idecode_core.conformal.judge import judge
 from idecode_core.conformal.observed import study
@@ -27,7 +27,9 @@ from idecode_core.folder.settings import read_settings
 from idecode_core.folder.shelf import ScoreSet
 from idecode_core.folder.stored import Stored, open_stored
 from idecode_core.plots.evaluation import methods_side_by_side
+from idecode_core.quality.methods import evaluate
 from idecode_core.quality.side_by_side import side_by_side
+from idecode_core.quality.user_data import Catch, Lost
 from idecode_core.report import InspectedSample, Notebook, to_csv, to_html, to_json
 from idecode_core.report.calibrations import calibration_notebook, calibration_report
 from idecode_core.report.certified import certified_export
@@ -81,6 +83,12 @@ def test_the_notebook_of_stored_scores_finds_the_page_s_table(run, folder, store
     shown = evaluated(stored, 4, "max")
     space = run(evaluation_notebook(shown, str(folder), stored.calibration, stored=True))
     assert [row.tnr.values for row in space["rows"]] == [row.tnr.values for row in shown.rows]
+    for n, found in zip(space["ns"], space["by_n"], strict=True):  # more transforms
+        again = [
+            evaluate(stored.calibration, stored.id_set, one, n, "max").auroc.mean for one in stored.ood_sets
+        ]
+        assert [one.auroc.mean for one in found] == again
+    assert max(space["ns"]) == min(20, stored.calibration.n_max)
 
 
 def test_a_notebook_of_stored_scores_needs_no_network(folder, stored, tmp_path):
@@ -167,8 +175,16 @@ def test_the_calibration_s_notebook_finds_the_same_comparison_in_the_files_thems
     p = judge(detector.calibration, own.score_vectors, n=5).p_values
     comparison = compare(own.scores(5), detector.calibration.scores(5))
     settings = Settings(5, 0.1, None, "sum", 4, False)
-    space = run(calibration_notebook(detector, files, own, p.tolist(), comparison, settings))
+    sets = {"it's <b>": detector.score_vectors(random_images(6, seed=9), n=20, seed=4)}
+    before, after = (
+        (ranking.p_values(calibration.scores(5), sets["it's <b>"][:, :5].sum(axis=1)) < 0.2).sum()
+        for calibration in (detector.calibration, own)
+    )
+    lost = Lost(0.2, own.k, (Catch("it's <b>", 6, int(before), int(after)),))
+    settings = replace(settings, epsilon=0.2)
+    space = run(calibration_notebook(detector, files, own, p.tolist(), comparison, sets, lost, settings))
     assert space["comparison"] == comparison
+    assert space["lost"] == lost
     assert space["mine"].calibration.k == 8
     assert len(space["session"]) == 8
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import streamlit as st
 from PIL import Image
 from test_notebooks import run_here
 from trust_pages import no_trouble, open_page
@@ -35,7 +36,7 @@ def session(detector, tmp_path, monkeypatch) -> Session:
 
 
 def test_inspect_shows_the_sessions_inputs_under_its_settings(session):
-    app = open_page("inspect", {"session": "monday"})
+    app = open_page("inspect", {"session": "monday", "b_view": "Table"})
     no_trouble(app)
     state = app.session_state
     assert (state["n"], state["epsilon"], state["seed"], state["detector"]) == (
@@ -93,6 +94,44 @@ def test_with_a_token_only_its_holder_sees_sessions(session, monkeypatch):
     assert app.session_state["session_open"].name == "monday"
 
 
+def cookie(secret: bytes, mask: bytes) -> dict[str, str]:
+    """As Streamlit masks it, another way at each visit."""
+    masked = int.from_bytes(secret) ^ int.from_bytes(mask * 4)
+    return {"_streamlit_xsrf": f"2|{mask.hex()}|{masked.to_bytes(16).hex()}|1795010416"}
+
+
+def test_a_page_that_is_loaded_again_without_the_token_knows_the_browser(session, monkeypatch):
+    monkeypatch.setenv("IDECODE_STUDIO_TOKEN", "secret")
+    sent: dict[str, str] = {}
+    monkeypatch.setattr(type(st.context), "cookies", property(lambda self: sent))
+    mine, other = bytes(range(16)), bytes(range(1, 17))
+    for cookies, query, shown in (
+        (cookie(mine, b"abcd"), {}, False),
+        ({}, {"token": "secret"}, True),
+        (cookie(mine, b"abcd"), {"token": "secret"}, True),
+        (cookie(mine, b"wxyz"), {}, True),
+        (cookie(other, b"abcd"), {}, False),
+        ({"_streamlit_xsrf": "2||00|1"}, {}, False),
+        ({}, {}, False),
+    ):
+        sent.clear()
+        sent.update(cookies)
+        app = open_page("inspect", {"session": "monday", **query})
+        assert ("session_open" in app.session_state) is shown, (cookies, query)
+
+
+def test_after_a_change_of_epsilon_another_run_can_be_pinned(session):
+    app = open_page("inspect", {"session": "monday"})
+    app.button(key="pin_run").click().run()
+    assert app.button(key="pin_run").disabled
+    app.select_slider(key="epsilon").set_value(0.02).run()
+    assert not app.button(key="pin_run").disabled
+    app.button(key="pin_run").click().run()
+    first, second = session.reload().pinned
+    assert (first.settings["epsilon"], second.settings["epsilon"]) == (0.1, 0.02)
+    assert second.numbers["flagged"] == sum(session.p_values < 0.02)
+
+
 def test_home_lists_recent_sessions(session):
     app = open_page("home")
     no_trouble(app)
@@ -102,7 +141,7 @@ def test_home_lists_recent_sessions(session):
 
 def test_a_file_that_went_costs_one_sentence_and_the_rest_is_shown(session):
     Path(session.inputs[1].path).unlink()
-    app = open_page("inspect", {"session": "monday"})
+    app = open_page("inspect", {"session": "monday", "b_view": "Table"})
     no_trouble(app)
     assert len(app.dataframe[0].value) == 2
     assert any("can no longer be read" in one.value for one in app.warning)
@@ -161,10 +200,10 @@ def test_a_batch_is_filtered_by_verdict_and_tag_and_sorted(session, detector):
     assert arranged(names, found, tags, verdict="flagged").tolist() == flagged
 
 
-def test_the_grid_shows_pictures_and_a_click_looks_at_one(session):
+def test_a_batch_opens_as_a_grid_of_pictures_and_a_click_looks_at_one(session):
     session.tag(session.inputs[1], "mine")
     session.save()
-    app = open_page("inspect", {"session": "monday", "b_view": "Pictures"})
+    app = open_page("inspect", {"session": "monday"})
     no_trouble(app)
     (grid,) = [one for one in app.button_group if one.key == "batch_grid"]
     assert len(grid.options) == 3

@@ -111,12 +111,15 @@ def test_sliders_move_the_verdict_without_the_model(detector, monkeypatch):
     found = detector.inspect(x, n=6, epsilon=0.05)
     box = found.explore()
     count, share, text, figure = box.children
+    from idecode_core.verdict import sentence
+
+    assert text.value == sentence(found.seen.verdict, "image").replace(
+        "'", "&#39;"
+    )  # the epsilon that was asked for, exactly
     expected = detector.detect([x], n=2, epsilon=0.3)[0]
     monkeypatch.setattr(type(detector.scorer), "score", lambda *a, **k: pytest.fail("the model was asked"))
     count.value = 2
     share.value = 0.3
-    from idecode_core.verdict import sentence
-
     assert text.value == sentence(expected, "image").replace("'", "&#39;")
     assert len(figure.data) > 1
 

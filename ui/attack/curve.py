@@ -47,12 +47,11 @@ def offer(lab: Lab, jobs: list[Job], missing: int) -> None:
 
 
 def curve_figure(lab: Lab, scored: tuple[Scored, ...], settings: Chosen) -> object:
-    kind = lab.choice.kind
     return p_along_strength(
         [one.attacked.strength for one in scored],
         np.array([verdict_on(lab.detector, one, settings).p_value for one in scored]),
         np.array([bool(one.attacked.success[0]) for one in scored]),
         settings.epsilon,
         lab.choice.strength,
-        f"Strength of {kind.title}, {'as a share ' if kind.unit.startswith('of ') else ''}{kind.unit.strip('()')}",
+        lab.choice.kind.axis,
     )

@@ -11,11 +11,11 @@ import streamlit as st
 from idecode_core.errors import InputError
 from idecode_core.files.archives import File
 from idecode_core.files.names import UNPACKED_BYTES
-from ui.calibrate.use import is_local
 from ui.frame.links import one_of
 from ui.frame.messages import escape, refused
 from ui.frame.modality import Modality
 from ui.frame.samples import Sample
+from ui.frame.session import is_own_machine
 from ui.frame.uploads import WAYS, check_files, many_files
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _stamp(path: Path) -> int:
 
 def bring(modality: Modality) -> tuple[Brought, Brought]:
     """What belongs, and what does not belong, which may be empty."""
-    way = one_of("Bring", (*WAYS, HERE) if is_local() else WAYS, "cal_bring", bind=None)
+    way = one_of("Bring", (*WAYS, HERE) if is_own_machine() else WAYS, "cal_bring", bind=None)
     left, right = st.columns(2, gap="medium")
     words = (f"What belongs: your {modality.plural}", "What does not belong, if you have some")
     with left:

@@ -6,17 +6,15 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from idecode_core.conformal.calibration import Calibration
 from idecode_core.conformal.judge import judge
 from idecode_core.conformal.observed import ObservedRate, counted_rate
 from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.modality import modality_named
-from idecode_core.quality.user_data import EPSILON, Lost, N, what_is_lost
+from idecode_core.quality.user_data import EPSILON, Lost, N
 from ui.frame.messages import escape
 from ui.frame.samples import Sample
 from ui.frame.scores import score_vectors
-from ui.frame.settings import Chosen
 
 Vectors = dict[str, NDArray[np.float64]]
 Key = tuple[str, str, int, int]
@@ -53,24 +51,6 @@ def which_fits(config: FolderSettings, seen: ObservedRate) -> str:
         icon=":material/tune:",
     )
     return CALIBRATE
-
-
-def lost_by(
-    config: FolderSettings,
-    detector: Detector,
-    own: Calibration,
-    n: int,
-    settings: Chosen,
-    outside: Sequence[Sample] = (),
-) -> Lost:
-    """On what the visitor says does not belong; else on samples that come with the project."""
-    if outside:
-        vectors = {OWN_SET: score_vectors(detector, outside, settings.seed)}
-    else:
-        vectors = bundled_vectors(config, detector, settings.seed)
-    return what_is_lost(
-        detector.calibration, own, vectors, n=n, epsilon=settings.epsilon, aggregate=settings.aggregate
-    )
 
 
 @st.cache_resource(show_spinner=False)

@@ -17,9 +17,10 @@ from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.plots.histograms import Group, score_histograms
 from idecode_core.plots.style import CALIBRATION, ID
+from idecode_core.quality.user_data import what_is_lost
 from idecode_core.report.calibrations import calibration_notebook, calibration_report
 from idecode_core.report.content import Value
-from ui.calibrate.lost import lost_by, show_lost
+from ui.calibrate.lost import OWN_SET, bundled_vectors, show_lost
 from ui.calibrate.review import reviewed
 from ui.calibrate.train import may_train
 from ui.calibrate.use import offer
@@ -27,6 +28,7 @@ from ui.frame.export import download_row
 from ui.frame.look import show
 from ui.frame.panels import JUDGED, panel
 from ui.frame.samples import Sample
+from ui.frame.scores import score_vectors
 from ui.frame.settings import Chosen, current
 
 FEW = 100  # below this many files a caption says what that costs
@@ -55,7 +57,13 @@ def result(
         figure, caption = overlay(own, detector, n, settings)
     with right:
         reading(comparison, own, detector, vectors[:, :n], settings)
-    lost = lost_by(config, detector, own, n, settings, outside)
+    sets = (
+        {OWN_SET: score_vectors(detector, outside, seed)}
+        if outside
+        else bundled_vectors(config, detector, seed)
+    )
+    chosen = {"n": n, "epsilon": settings.epsilon, "aggregate": settings.aggregate}
+    lost = what_is_lost(detector.calibration, own, sets, **chosen)
     left, right = st.columns([1, 1.2], gap="large")
     with left:
         show_lost(lost, training=may_train())
@@ -79,6 +87,8 @@ def result(
             own,
             p_values,
             comparison,
+            sets,
+            lost,
             Settings(n, settings.epsilon, None, settings.aggregate, seed, False),
         ),
         key="cal_export",

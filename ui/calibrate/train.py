@@ -13,9 +13,10 @@ from idecode_core.folder.settings import checkpoint_root
 from idecode_core.training import background
 from idecode_core.training.background import State
 from ui.calibrate.bring import Brought
-from ui.calibrate.use import LONGEST_BELONGS, is_local, what_is_missing
+from ui.calibrate.use import LONGEST_BELONGS, what_is_missing
 from ui.frame.links import link_value, put_in_link
 from ui.frame.messages import escape, guard
+from ui.frame.session import is_own_machine
 
 ALLOWED = background.ALLOWED
 TOKEN = "training"
@@ -36,11 +37,11 @@ OFF = (
 def may_train() -> bool:
     """On one's own machine; on a server that others reach only where that was allowed at the start."""
     told = os.environ.get(ALLOWED)
-    return told == "1" if told in ("0", "1") else is_local()
+    return told == "1" if told in ("0", "1") else is_own_machine()
 
 
 def is_mine() -> bool:
-    return is_local() or background.asked_by(link_value(TOKEN) or "")
+    return is_own_machine() or background.asked_by(link_value(TOKEN) or "")
 
 
 def watch() -> bool:
@@ -102,7 +103,11 @@ def ask(belongs: Brought, outside: Brought, *, busy: bool) -> None:
         }
         put_in_link(TOKEN, background.begin(job))
         st.rerun()
-    where = "" if is_local() else " The new detector is then in this server's list, for everyone who uses it."
+    where = (
+        ""
+        if is_own_machine()
+        else " The new detector is then in this server's list, for everyone who uses it."
+    )
     st.caption(
         missing
         or f"A part of your {belongs.modality.plural} is kept back to calibrate with and to test with, so that the result can be "

@@ -12,6 +12,7 @@ from ui.frame.cache import get_configs
 from ui.frame.catalogue import link
 from ui.frame.messages import escape
 from ui.frame.panels import rerun_panels
+from ui.frame.session import is_own_machine
 from ui.frame.session_detectors import SessionDetector, add_detector, forget_detector, session_detectors
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from idecode_core.quality.user_data import Lost
 
 LONGEST_NAME, LONGEST_BELONGS = 60, 120
-LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def ask_name(config: FolderSettings) -> tuple[str, str, str]:
@@ -118,7 +118,7 @@ def in_use(made: SessionDetector) -> None:
         link("inspect", "Inspect a file with it", "search", {"detector": detector.name})
         link("guarantee", "What is promised", "verified", {"detector": detector.name})
         download(detector, made.card, key="own_download")
-        if is_local() and st.button(
+        if is_own_machine() and st.button(
             "Save to my detectors",
             icon=":material/save:",
             key="own_save",
@@ -156,14 +156,6 @@ def packed_detector(made: "Detector", card: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         save_detector(made, folder, card)
         return zip_folder(Path(folder), made.name)
-
-
-def is_local() -> bool:
-    """Whether the visitor sits at the machine that runs this: nobody else writes to its disk."""
-    headers = {str(name).lower(): str(value) for name, value in st.context.headers.items()}
-    forwarded = any(name in headers for name in ("x-forwarded-for", "x-real-ip", "forwarded"))
-    host = headers.get("host", LOCAL[0]).rpartition(":")[0] or headers.get("host", LOCAL[0])
-    return st.get_option("server.address") in LOCAL and not forwarded and host.strip("[]") in LOCAL
 
 
 def keep_it(made: SessionDetector) -> None:

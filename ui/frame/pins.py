@@ -7,7 +7,9 @@ import numpy as np
 import streamlit as st
 
 from idecode_core.session.store import Pinned
+from ui.frame.panels import JUDGED, panel
 from ui.frame.session import opened, save
+from ui.frame.settings import current
 
 if TYPE_CHECKING:
     from idecode_core.conformal.judge import Judgement
@@ -32,19 +34,13 @@ def pin_run(title: str, detector: str, settings: Mapping[str, Any], numbers: Map
     st.button("Unpin all", key="unpin", type="tertiary", on_click=_unpin)
 
 
-def pin_judgement(title: str, settings: Any, found: "Judgement") -> None:
-    """Pin how many of a batch are flagged."""
-    numbers = {
-        "inputs": len(found),
-        "flagged": int(found.is_ood.sum()),
-        "median p": float(np.median(found.p_values)),
-    }
-    pin_run(
-        title,
-        settings.detector,
-        {key: value for key, value in vars(settings).items() if key != "detector"},
-        numbers,
-    )
+@panel("pins", on=JUDGED)
+def pin_judgement(title: str, screen: Any) -> None:
+    """Pin how many of the batch on the screen are flagged."""
+    found: Judgement = screen.found
+    settings = dict(vars(current()))
+    numbers = {"inputs": len(found), "flagged": found.is_ood.sum(), "median p": np.median(found.p_values)}
+    pin_run(title, settings.pop("detector"), settings, numbers)
 
 
 def pinned() -> tuple[Pinned, ...]:

@@ -5,6 +5,7 @@ Sessions lie on the machine that the app runs on. They are shown to who has the 
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ui.frame.samples import Sample
 
 TAGS = ("wrong verdict", "check")
-LOCAL = ("localhost", "127.0.0.1", "[::1]")
+LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def take_token() -> None:
@@ -39,16 +40,34 @@ def take_token() -> None:
         put_in_link("token", None)
 
 
+@st.cache_resource(show_spinner=False)
+def _browsers() -> set[bytes]:
+    """Those that have shown the token: a page that is loaded again has it no more."""
+    return set()
+
+
+def _browser() -> bytes:
+    """What nobody but this browser knows: Streamlit's cookie, without its mask, which is another one at each visit."""
+    with suppress(ValueError, ZeroDivisionError):
+        _, mask, masked, _ = st.context.cookies.get("_streamlit_xsrf", "").split("|")
+        key = bytes.fromhex(mask)
+        return bytes(code ^ key[i % len(key)] for i, code in enumerate(bytes.fromhex(masked)))
+    return b""
+
+
 def is_own_machine() -> bool:
-    """Whether this visitor may see and save sessions."""
+    """Whether the visitor sits at the machine that runs this: nobody else sees its sessions or writes to its disk."""
     if token := os.environ.get(TOKEN_VARIABLE):
         take_token()
-        return compare_digest(str(st.session_state.get("token", "")).encode(), token.encode())
-    if str(st.get_option("server.address") or "") not in LOCAL:
-        return False
-    headers = st.context.headers
-    host = str(headers.get("Host") or "localhost").rsplit(":", 1)[0]
-    return host in LOCAL and not headers.get("X-Forwarded-For") and not headers.get("Forwarded")
+        browser = _browser()
+        if compare_digest(str(st.session_state.get("token", "")).encode(), token.encode()):
+            _browsers().add(browser)
+            return True
+        return len(browser) >= 16 and browser in _browsers()
+    headers = {str(name).lower(): str(value) for name, value in st.context.headers.items()}
+    forwarded = any(name in headers for name in ("x-forwarded-for", "x-real-ip", "forwarded"))
+    host = headers.get("host", LOCAL[0]).rpartition(":")[0] or headers.get("host", LOCAL[0])
+    return st.get_option("server.address") in LOCAL and not forwarded and host.strip("[]") in LOCAL
 
 
 def opened() -> Session | None:
@@ -115,10 +134,8 @@ def in_sidebar() -> None:
     if trouble := st.session_state.pop("session_trouble", None):
         st.warning(escape(trouble), icon=":material/folder_off:")
     if (session := opened()) is not None:
-        tagged = f", {len(session.tags)} tagged" if session.tags else ""
-        st.sidebar.caption(
-            f":material/folder_open: Session **{escape(session.name)}** · {len(session):,} inputs{tagged}"
-        )
+        words = f":material/folder_open: Session **{escape(session.name)}** · {len(session):,} inputs"
+        st.sidebar.caption(words)
         epsilon = float(st.session_state["epsilon"])
         if epsilon != session.settings.epsilon:
             session.settings = replace(session.settings, epsilon=epsilon)
