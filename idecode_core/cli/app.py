@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -71,10 +72,17 @@ def start_app(
 
 def run_until_told(command: Sequence[str]) -> int:
     """Run a program to its end and hand on the signal to stop: left behind, it would keep its port."""
+    told = threading.Event()
+
+    def stop(*_: object) -> None:
+        told.set()
+        child.terminate()
+
     with subprocess.Popen(command) as child:
-        before = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        before = signal.signal(signal.SIGTERM, stop)
         try:
-            return child.wait()
+            status = child.wait()
+            return 128 + signal.SIGTERM if told.is_set() else status  # whatever libraries do while they end
         finally:
             signal.signal(signal.SIGTERM, before)
             child.terminate()  # nothing where it has ended

@@ -263,8 +263,11 @@ def test_a_registry_says_where_names_come_from(site, home, tmp_path, monkeypatch
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGTERM to hand on")
 def test_the_signal_to_stop_reaches_the_app_s_own_process():
-    """`idecode app` left Streamlit behind."""
-    inner = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    """`idecode app` left Streamlit behind, and ended with 250 where a library aborted on the way out."""
+    inner = (
+        "import os, signal, time; signal.signal(signal.SIGTERM, lambda *_: os.abort()); "
+        "print(os.getpid(), flush=True); time.sleep(60)"
+    )
     outer = (
         "import sys; from idecode_core.cli.app import run_until_told; "
         f"sys.exit(run_until_told([sys.executable, '-c', {inner!r}]))"
@@ -272,6 +275,6 @@ def test_the_signal_to_stop_reaches_the_app_s_own_process():
     with subprocess.Popen([sys.executable, "-c", outer], stdout=subprocess.PIPE, text=True) as started:
         child = int(started.stdout.readline())
         started.terminate()
-        started.wait(20)
+        assert started.wait(20) == 143  # docs/commands.md
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)

@@ -29,6 +29,14 @@ MOVED = {
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """The rooms of the library stand under Reference, in the order of their page."""
+    (reference,) = (section["Reference"] for section in config.nav or [] if "Reference" in section)
+    rooms = [{title: f"reference/{room}.md"} for room, title in library.ROOMS.items()]
+    reference.insert(1, {"Rooms of the library": rooms})
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that have no file in docs/, and the files that pages show."""
 
