@@ -1,8 +1,7 @@
 """Break one assumption at a time: a small world of points, and what each switch does to the promise of Theorem 1."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from idecode_core import conformal
 from idecode_core.conformal import FloatArray
 from idecode_core.conformal.calibration import aggregate_scores
 from idecode_core.errors import SettingError
+from lessons import table
 
 DIMENSIONS = 30
 OOD_SCALE = 3.0
@@ -85,6 +85,14 @@ def _count_of_misreadings(vectors: FloatArray) -> FloatArray:
     return np.asarray(np.count_nonzero(vectors > 0.5, axis=1), dtype=np.float64)
 
 
+RULES: dict[str, PValueRule] = {
+    "sum": sum_rule,
+    "tied": tied_rule,
+    "strict": strict_tied_rule,
+    "Fisher": naive_fisher_rule,
+}
+
+
 @dataclass(frozen=True)
 class Setup:
     """How one repeat is run; the defaults are the intact detector."""
@@ -99,15 +107,13 @@ class Setup:
 
 @dataclass(frozen=True)
 class Switch:
-    """One assumption that can be violated."""
+    """One assumption that can be violated; its words are those of the lesson in the browser."""
 
     name: str
     title: str
     why: str
     broken: Setup
-    intact: Setup = field(default_factory=Setup)
-    right: str = "Flat at the dashed line is right."
-    """What a histogram of in-distribution p-values looks like when nothing is broken."""
+    intact: Setup
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,92 +151,17 @@ class Comparison:
         return self.switch.why
 
 
-Prediction = Literal["More", "About as many", "Fewer"]
-PREDICTIONS: tuple[Prediction, ...] = get_args(Prediction)
-SAME = 0.005
-"""Rates that differ by less count as alike."""
-
-
-def what_happened(comparison: Comparison, epsilon: float) -> Prediction:
-    """How many false alarms the broken run has, beside the intact one."""
-    intact, broken = (
-        run.mean_false_detection_rate(epsilon) for run in (comparison.intact, comparison.broken)
-    )
-    if abs(broken - intact) < SAME:
-        return "About as many"
-    return "More" if broken > intact else "Fewer"
-
-
-SWITCHES: dict[str, Switch] = {
-    switch.name: switch
-    for switch in (
-        Switch(
-            "shared_draw",
-            "One draw shared by all calibration points",
-            "The calibration points were all scored with the same n transforms. If these happened to be easy, every "
-            "calibration score is small, and an ordinary test point with ordinary transforms of its own looks strange. "
-            "Given the shared draw, a test point is not exchangeable with the calibration points, so Theorem 1 does "
-            "not apply: some repeats flag almost nothing, others a large share. Each point needs its own draws.",
-            Setup(share_calibration_draw=True),
-        ),
-        Switch(
-            "trained_on_calibration",
-            "Calibration data used in training",
-            "The model was trained on the calibration points and has partly memorised them, so its errors on them "
-            "are smaller than on anything new. A new iD point is compared with these flattering scores and looks "
-            "strange. The proper training set and the calibration set must be disjoint; that is why the training "
-            "data are split before anything else. (With a larger k the model memorises less, and the harm fades.)",
-            Setup(train_on_calibration=True),
-        ),
-        Switch(
-            "other_preprocessing",
-            "Other preprocessing for test data",
-            "The test points went through another preprocessing: here their contrast is 1.5 times that of the "
-            "calibration points, as another resize or normalisation would do. They are the same kind of point, but "
-            "they no longer arrive at the model with the same distribution, and the detector flags the difference "
-            "in preprocessing. Calibration and test points must pass through one and the same function.",
-            Setup(test_contrast=1.5),
-        ),
-        Switch(
-            "contaminated_calibration",
-            "OOD points in the calibration set",
-            "Fifteen of a hundred calibration points are OOD. The largest calibration scores are now theirs, so the threshold "
-            "rises above what iD points reach. The false detection rate falls below epsilon, which looks safe, but "
-            "the p-values are no longer uniform and the detector has gone blind: it finds far fewer OOD points. "
-            "A bound on false alarms says nothing about missed ones.",
-            Setup(ood_in_calibration=0.15),
-        ),
-        Switch(
-            "strict_ties",
-            "Ties with a strict comparison",
-            "The score is a count, the number of draws that the model read badly wrong, so many points tie. Eq. 5 "
-            "counts calibration scores that are >= the test score; with > a test point that ties with half of the "
-            "calibration set is treated as stranger than all of them, and p-values come out too small. Keep >=, "
-            "which is safe, or break ties at random (smoothed p-values), which is exact.",
-            Setup(rule=strict_tied_rule),
-            Setup(rule=tied_rule),
-            "The score is a count, so p-values take few values and bars stand apart. Right is that small p-values are not too many: "
-            "from the left up to any p, no more than a share p. That they are fewer is no fault.",
-        ),
-        Switch(
-            "naive_fisher",
-            "Naive Fisher: n p-values combined as if independent",
-            "Each of the n draws got its own valid p-value, and the n were combined by Fisher's rule, which assumes "
-            "that they are independent. They are not: all n come from one point, and if that point is a little "
-            "unusual it is so in every draw. The combination counts the same evidence n times. Summing the scores "
-            "first and ranking the sum makes no such assumption.",
-            Setup(rule=naive_fisher_rule),
-        ),
-        Switch(
-            "shifted_test",
-            "Shifted test data",
-            "The world moved on after calibration: every coordinate of the new iD points has drifted by 0.25. To the "
-            "detector this is what OOD means, so it flags more than epsilon of them, and rightly so. The guarantee "
-            "is about points from the calibration distribution only. A martingale over the stream of p-values "
-            "notices such a drift; calibrating again with recent data repairs it.",
-            Setup(test_shift=0.25),
+SWITCHES = {
+    entry["name"]: Switch(
+        entry["name"],
+        entry["title"],
+        entry["why"],
+        *(
+            Setup(**setup | {"rule": RULES[setup.get("rule", "sum")]})
+            for setup in (entry["broken"], entry.get("intact", {}))
         ),
     )
+    for entry in table("SWITCHES")
 }
 
 

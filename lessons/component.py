@@ -5,12 +5,11 @@ What is dragged changes in the browser at once; the page hears of it when the dr
 
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-PAGE = Path(__file__).with_name("try-it.html")
+from lessons import PAGE
 
 
 def part(identifier: str) -> str:

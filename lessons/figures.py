@@ -11,14 +11,13 @@ from plotly.subplots import make_subplots
 from idecode_core.conformal import FloatArray
 from idecode_core.plots.marks import (
     WITHOUT_LEGEND,
-    band,
     line,
     mark_epsilon,
     mark_threshold,
     mark_uniform,
     points,
 )
-from idecode_core.plots.style import CALIBRATION, ID, OOD, TEXT, THRESHOLD, faded, finish
+from idecode_core.plots.style import CALIBRATION, ID, OOD, TEXT, THRESHOLD, finish
 
 
 def density(p_values: ArrayLike) -> FloatArray:
@@ -48,21 +47,6 @@ def uniformity(p_values: ArrayLike, *, epsilon: float, top: float) -> go.Figure:
     mark_threshold(figure, epsilon, f"ε = {epsilon:g}")
     layout = WITHOUT_LEGEND | {"xaxis": {"range": [0, 1]}, "yaxis": {"range": [0, top]}}
     return finish(figure, "p-value of iD test points", "times the uniform share", 230, layout)
-
-
-def rate_curve(epsilons: ArrayLike, rates: FloatArray, *, epsilon: float, top: float) -> go.Figure:
-    """The false detection rate (repeats, epsilons) against epsilon: mean, 5-95 % of the repeats, and the bound."""
-    x = np.asarray(epsilons, dtype=np.float64)
-    low, high = np.quantile(rates, [0.05, 0.95], axis=0)
-    mean, ends, here = rates.mean(axis=0), [0, x[-1]], "ε = %{x:.2f}: %{y:.1%} of iD points flagged"
-    traces = [
-        band(x, low, high, faded(ID, 0.18), name="90 % of the repeats"),
-        line(x, mean, "mean", here, color=ID, width=3),
-        line(ends, ends, "the bound, ε", color=THRESHOLD, width=2, dash="dash"),
-        points([epsilon], [np.interp(epsilon, x, mean)], hover="at ε = %{x:g}: %{y:.1%}", size=11, color=ID),
-    ]
-    layout = WITHOUT_LEGEND | {"xaxis": {"range": ends}, "yaxis": {"range": [0, top], "tickformat": ".0%"}}
-    return finish(go.Figure(traces), "ε", "false detection rate", 230, layout)
 
 
 SHOWN = 40  # of the smallest p-values

@@ -5,8 +5,7 @@ import streamlit as st
 from ui.frame.links import one_of
 from ui.frame.messages import guard
 from ui.learn.moving_lesson import show_step
-from ui.learn.playground import playground
-from ui.learn.teaching import LINKED, class_plan, lesson
+from ui.learn.teaching import class_plan, lesson
 
 STEPS = ("1 Rank", "2 p-value", "3 Threshold", "4 Model", "5 Draws", "6 Algorithm")
 PICTURE = "7 Picture"
@@ -21,17 +20,16 @@ def next_step() -> None:
 
 with guard(), lesson("How it works"):
     with st.container(key="lesson_steps", horizontal=True, vertical_alignment="center"):
-        step = one_of("Step", NAMES, "step", **LINKED, wrap=True)
+        step = one_of("Step", NAMES, "step", wrap=True)
         if step != PLAYGROUND:
             st.button("Next", icon=":material/arrow_forward:", type="primary", on_click=next_step, key="next")
     if step == PLAYGROUND:
-        playground()
+        show_step(11, "play")
     elif step == PICTURE:
         from ui.learn.picture_lesson import newcomer  # torch is at work there
 
         if picture := newcomer():
-            show_step(NAMES.index(PICTURE) + 1, picture)
-        class_plan()
+            show_step(NAMES.index(PICTURE) + 1, world=picture)
     else:
-        show_step(STEPS.index(step) + 1)
-        class_plan()
+        show_step(NAMES.index(step) + 1)
+    class_plan()

@@ -2,14 +2,14 @@
 
 from ui.frame.links import one_of
 from ui.frame.messages import guard
-from ui.learn.moving_lesson import BATCH, STREAM, show_step
-from ui.learn.teaching import LINKED, class_plan, lesson
+from ui.learn.moving_lesson import show_step
+from ui.learn.teaching import class_plan, lesson
 
 VIEWS = ("A batch of many", "A stream that changes")
 
 with guard(), lesson("Many and streams"):
-    if one_of("View", VIEWS, "view", **LINKED) == VIEWS[0]:
-        show_step(8, numbers=BATCH, link="batch_")
+    if one_of("View", VIEWS, "view") == VIEWS[0]:
+        show_step(8, "batch")
     else:
-        show_step(9, numbers=STREAM, link="stream_")
+        show_step(9, "stream")
     class_plan()

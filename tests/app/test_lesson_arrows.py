@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idecode_core.errors import IdecodeError
-from lessons import arrows, playground
-from lessons.playground import NCMS, SHAPES, draw_points, read_points, strangeness
+from lessons import arrows
 
 tenths = st.integers(0, 3599).map(lambda tenth: tenth / 10)
 
@@ -66,40 +64,7 @@ def test_the_game_flags_at_most_epsilon_and_every_place_comes_up():
     assert set(np.rint(p * 20).astype(int)) == set(range(1, 21))
 
 
-def test_only_the_nearest_neighbours_see_the_gap_between_two_bumps():
-    generator = np.random.default_rng(5)
-    training, calibration = (draw_points("Two bumps", 200, generator=generator) for _ in range(2))
-    flagged = [
-        name
-        for name in NCMS
-        if np.mean(strangeness(name, training, calibration) >= strangeness(name, training, [5.0])) < 0.05
-    ]
-    assert flagged == ["Distance to the nearest neighbours"]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_points_stay_on_the_line_and_differ_with_the_seed(shape):
-    one, other = (draw_points(shape, 500, generator=np.random.default_rng(seed)) for seed in (0, 1))
-    assert one.min() >= 0
-    assert one.max() <= 10
-    assert not np.array_equal(one, other)
-
-
-@pytest.mark.parametrize("text", ["", "3", "1, two", "1, nan", "1 inf", "1, 2e6", " ".join(["1"] * 1001)])
-def test_typed_points_that_cannot_be_used_are_refused_with_a_sentence(text):
-    with pytest.raises(IdecodeError, match=r"\."):
-        read_points(text)
-
-
-@pytest.mark.parametrize("module", [arrows, playground])
-def test_examples_in_docstrings_show_what_really_happens(module):
-    results = doctest.testmod(module)
+def test_examples_in_docstrings_show_what_really_happens():
+    results = doctest.testmod(arrows)
     assert results.attempted > 0
     assert results.failed == 0
-
-
-def test_unknown_names_are_refused():
-    with pytest.raises(IdecodeError, match="One bump"):
-        draw_points("Three bumps", 5, generator=np.random.default_rng(0))
-    with pytest.raises(IdecodeError, match="nearest neighbours"):
-        strangeness("Luck", [1.0], [1.0])

@@ -6,10 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from idecode_core import conformal
 from idecode_core.plots.style import CALIBRATION, ID, OOD, TEXT, THRESHOLD, faded
 from lessons import arrow_figures as arrows
-from lessons import arrow_figures as playground
 from lessons import arrow_figures as ranks
 from lessons import figures as batch
 from lessons import figures as breaking
@@ -22,7 +20,6 @@ PALETTE = {CALIBRATION, ID, OOD, TEXT, THRESHOLD}
 
 
 def figures() -> dict[str, go.Figure]:
-    line = np.linspace(0, 10, 101)
     mixed = mixed_batch(generator=np.random.default_rng(0), repeats=10)
     changing = changing_stream(generator=np.random.default_rng(0), length=300, change_at=150)
     run = break_it("naive_fisher", generator=np.random.default_rng(0), repeats=5).broken
@@ -31,9 +28,7 @@ def figures() -> dict[str, go.Figure]:
         "rank_line": ranks.rank_line(SCORES, 7.0, x_title="score", flagged=True, threshold=8.0),
         "arrows": ranks.rank_line(SCORES, 2.0, x_title="lean", angles=SCORES, test_angle=2.0),
         "p_value_bars": ranks.p_value_bars(np.arange(1, 21) / 20, k=19, epsilon=0.1),
-        "playground": playground.playground([4.0, 5.0], 7.0, line, conformal.p_values([4.0, 5.0], line), epsilon=0.4),
         "uniformity": breaking.uniformity(run.p_values, epsilon=0.05, top=2.0),
-        "rate_curve": breaking.rate_curve(run.epsilons, run.false_detection_rates, epsilon=0.05, top=1.0),
         "batch_ranks": batch.batch_ranks(
             mixed.p_values, mixed.is_ood, mixed.flagged[1], epsilon=0.05, q=0.1
         ),

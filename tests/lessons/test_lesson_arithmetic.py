@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page
 from idecode_core import conformal
 from idecode_core.conformal.multiple import benjamini_hochberg, false_discovery_proportion, storey
 from idecode_core.conformal.streams import MARTINGALES, OnlineRanks, cusum_alarms, log_power, ville_alarms
+from lessons import breaking, table
 
 PAGE = Path(__file__).parents[2] / "lessons" / "try-it.html"
 CASES = 10_000
@@ -254,3 +255,132 @@ def test_many_batches_keep_the_promise_of_each_rule(module: Page) -> None:
     assert bh[0].mean() <= 0.1 + 4 * bh[0].std() / 10
     assert abs(plain[1].mean() - 0.05) <= 4 * plain[1].std() / 10
     assert view["needed"] == 999
+
+
+def test_the_toy_model_and_its_score_vectors_are_those_of_the_notebook(module: Page) -> None:
+    """50 models and 10,000 score vectors of 20 draws, with draws of their own and with shared ones."""
+    generator = np.random.default_rng(4)
+    for case in range(50):
+        k, shared = int(generator.integers(40, 120)), case % 2
+        x, draws = (
+            breaking.sample_points(k, generator=generator),
+            breaking.sample_draws(1 if shared else 200, 20, generator=generator),
+        )
+        trained_with = breaking.sample_draws(k, 1, generator=generator)
+        points = breaking.sample_points(200, generator=generator)
+        w, scores = module.evaluate(
+            """([x, t, theta, points, draws]) => {
+              const w = lesson.train(x, t, theta);
+              const wx = points.map((point) => point.reduce((sum, value, i) => sum + value * w[i], 0));
+              const wv = w.reduce((sum, weight) => sum + weight * 2 / Math.sqrt(30), 0);
+              return [[...w], [...lesson.scoreVectors(wx, wv, draws)]];
+            }""",
+            [
+                x.ravel().tolist(), trained_with.t.ravel().tolist(), trained_with.theta.ravel().tolist(), points.tolist(),
+                {"t": draws.t.ravel().tolist(), "theta": draws.theta.ravel().tolist()},
+            ],
+        )  # fmt: skip
+        gx = trained_with.t * x + trained_with.theta * breaking.DIRECTION
+        assert w == pytest.approx(np.linalg.lstsq(gx, trained_with.theta[:, 0], rcond=None)[0], abs=1e-5)
+        wanted = breaking.score_vectors(np.array(w), points, draws)
+        assert np.reshape(scores, (200, 20)) == pytest.approx(wanted, abs=1e-9)
+
+
+@pytest.mark.parametrize("rule", list(breaking.RULES))
+def test_each_rule_of_break_it_gives_the_p_values_of_the_library_in_ten_thousand_cases(
+    module: Page, rule: str
+) -> None:
+    generator = np.random.default_rng(5)
+    for _ in range(100):
+        k, n = int(generator.integers(1, 150)), int(generator.integers(1, 21))
+        calibration, test = (generator.normal(size=(points, 20)) ** 2 for points in (k, CASES // 100))
+        p = module.evaluate(
+            """([rule, calibration, test, n]) => {
+              const vectors = rule === "Fisher" ? lesson.surprises(calibration, test) : Float64Array.from(test);
+              return [...lesson.ruled(rule, Float64Array.from(calibration), vectors, n)];
+            }""",
+            [rule, calibration.ravel().tolist(), test.ravel().tolist(), n],
+        )
+        assert p == pytest.approx(breaking.RULES[rule](calibration[:, :n], test[:, :n]), abs=1e-12)
+
+
+def test_rates_and_bins_of_p_values_are_counted_exactly_on_the_edges(module: Page) -> None:
+    generator = np.random.default_rng(6)
+    p = generator.integers(1, 101, (40, 100)) / 100  # all of them on an edge
+    run = module.evaluate(
+        "(p) => { const { bins, ...run } = lesson.runOf(p); return { ...run, bins: [...bins] }; }", p.tolist()
+    )
+    rates = np.mean(p[:, :, None] < np.arange(1, 51) / 100, axis=1)  # (repeats, epsilons)
+    assert run["mean"] == pytest.approx(rates.mean(axis=0))
+    ordered = np.sort(rates, axis=0)
+    assert run["low"] == pytest.approx(ordered[2])  # 0.05 of the way through forty
+    assert run["high"] == pytest.approx(ordered[37])
+    assert run["bins"] == pytest.approx(np.histogram(p, np.arange(21) / 20)[0] / p.size * 20)
+
+
+@pytest.mark.parametrize("switch", [switch["title"] for switch in table("SWITCHES")])
+def test_each_switch_breaks_what_it_says_in_the_browser_as_in_the_notebook(module: Page, switch: str) -> None:
+    """Worlds differ, their law does not: rates of 100 detectors in the browser and 200 here within 4 standard errors."""
+    [name] = [name for name, entry in breaking.SWITCHES.items() if entry.title == switch]
+    comparison = breaking.break_it(name, generator=np.random.default_rng(1))
+    view = module.evaluate(
+        "(title) => lesson.lookAtBroken({ seed: 1, switch: title, k: 100, n: 5, epsilon: 0.1, predict: 'true' })",
+        switch,
+    )
+    for run, rate, share in zip(
+        (comparison.intact, comparison.broken), view["rates"], view["found"], strict=True
+    ):
+        for here, there in ((run.p_values, rate), (run.ood_p_values, share)):
+            by_repeat = np.mean(here < 0.1, axis=1)
+            assert abs(by_repeat.mean() - there) < 4 * by_repeat.std() * math.sqrt(1 / 100 + 1 / 200)
+
+
+def test_scores_on_the_line_are_computed_as_one_would_by_hand(module: Page) -> None:
+    """10,000 places, points to two decimals so that scores tie; the expected by sorting all distances."""
+    generator = np.random.default_rng(7)
+    for case in range(50):
+        training = np.sort(generator.uniform(0, 10, int(generator.integers(1, 40))).round(2))
+        places = generator.uniform(-2, 12, CASES // 50).round(2 if case % 2 else 6)
+        told = module.evaluate(
+            "([ncms, training, places]) => ncms.map((ncm) => places.map((x) => lesson.strangeness(ncm, training, x)))",
+            [table("NUMBERS")["play"]["ncm"]["choices"], training.tolist(), places.tolist()],
+        )
+        distances = np.sort(np.abs(places[:, None] - training), axis=1)[:, :5].mean(axis=1).round(2)
+        wanted = [places, np.abs(places - np.median(training)).round(2), distances]
+        for ours, theirs in zip(told, wanted, strict=True):
+            assert (
+                np.mean(np.array(ours) == theirs) > 0.99
+            )  # a half of a cent may go either way with the last bit
+            assert ours == pytest.approx(theirs, abs=0.0101)
+
+
+def test_only_the_nearest_neighbours_see_the_gap_between_two_bumps(module: Page) -> None:
+    values = {"seed": 0, "shape": "Two bumps", "points": "", "k": 200, "epsilon": 0.1, "x": 5}
+    flagged = {
+        ncm: module.evaluate("(values) => lesson.lookAtLine(values).flagged", {**values, "ncm": ncm})
+        for ncm in table("NUMBERS")["play"]["ncm"]["choices"]
+    }
+    assert flagged == {
+        "The value itself": False,
+        "Distance from the middle": False,
+        "Distance to the nearest neighbours": True,
+    }
+
+
+def test_the_line_says_at_every_place_what_a_newcomer_there_is_told(module: Page) -> None:
+    view = module.evaluate(
+        "lesson.lookAtLine({ seed: 3, shape: 'My own numbers', points: '1; 2 3,4 50', k: 5, epsilon: 0.1, x: 49, ncm: 'Distance from the middle' })"
+    )
+    assert (view["calibration"], view["training"], view["low"], view["high"]) == ([1, 3, 50], [2, 4], 0, 50)
+    scores = np.abs(np.array(view["calibration"]) - 3)
+    assert view["ps"] == conformal.p_values(scores, np.abs(np.array(view["places"]) - 3).round(2)).tolist()
+    assert view["p"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "text", ["", "3", "1, two", "1, nan", "1 Infinity", "1, 2e6", " ".join(["1"] * 1001)]
+)
+def test_typed_points_that_cannot_be_used_are_refused_with_a_sentence(module: Page, text: str) -> None:
+    refusal = module.evaluate("(typed) => lesson.readPoints(typed)", text)
+    assert isinstance(refusal, str)
+    assert refusal.endswith(".")

@@ -9,7 +9,6 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from idecode_core.image.sets import load_images
 from ui.frame.samples import png
-from ui.learn.moving_lesson import BATCH, NUMBERS, STREAM
 
 
 def number(page: Page, name: str) -> Locator:
@@ -89,56 +88,22 @@ def test_values_survive_another_page_and_a_reload(app_url: str, visitor: Page) -
     expect(number(visitor, "n")).to_have_text("12")
 
 
-def test_the_numbers_of_the_page_are_those_of_the_module(app_url: str, visitor: Page) -> None:
-    visitor.goto(f"{app_url}/how_it_works?step=6+Algorithm")
-    for step, names in (
-        ("6 Algorithm", ("lean", "n", "epsilon")),
-        ("1 Rank", ("seed",)),
-        ("4 Model", ("turn",)),
-    ):
-        visitor.get_by_role("radio", name=step).click()
-        for name in names:
-            place, known = number(visitor, name), NUMBERS[name]
-            for attribute, value in (("min", known.low), ("max", known.high), ("now", known.start)):
-                expect(place).to_have_attribute(f"aria-value{attribute}", f"{value:g}")
-
-
-@pytest.mark.parametrize(("view", "numbers"), [("A batch of many", BATCH), ("A stream that changes", STREAM)])
-def test_the_numbers_of_many_and_streams_are_those_of_the_module(
-    app_url: str, visitor: Page, view: str, numbers
-) -> None:
-    visitor.goto(f"{app_url}/many_and_streams?view={view.replace(' ', '+')}")
-    for name, known in numbers.items():
-        if known.kind is str:
-            select = visitor.locator(f'.lesson select[data-name="{name}"]')
-            expect(select).to_have_value(known.start)
-            assert select.locator("option").all_inner_texts() == list(known.choices)
-            continue
-        for attribute, value in (("min", known.low), ("max", known.high), ("now", known.start)):
-            expect(number(visitor, name)).to_have_attribute(
-                f"aria-value{attribute}", str(value).removesuffix(".0")
-            )
-        if known.choices:  # every one is on the way from one end to the other
-            seen = []
-            for key in ("Home", *["ArrowRight"] * (len(known.choices) - 1)):
-                number(visitor, name).press(key)
-                seen.append(float(number(visitor, name).get_attribute("aria-valuenow") or "nan"))
-            assert seen == list(known.choices)
-
-
-def test_the_batch_and_the_stream_answer_within_a_frame_and_keep_the_link(
-    app_url: str, visitor: Page
-) -> None:
+def test_every_other_lesson_answers_within_a_frame_and_keeps_the_link(app_url: str, visitor: Page) -> None:
     """Sixty steps of a drag, each with its text and figure written: half of them within 1/60 s, on a busy machine too."""
-    for view, name, key, by in (
-        ("A batch of many", "epsilon", "batch_epsilon=0.1", 20),
-        ("A batch of many", "ood", "batch_ood=14", 20),
-        ("A stream that changes", "change", "stream_change=530", 9),
+    for page, name, key, by in (
+        ("many_and_streams?view=A+batch+of+many", "epsilon", "batch_epsilon=0.1", 20),
+        ("many_and_streams?view=A+batch+of+many", "ood", "batch_ood=14", 20),
+        ("many_and_streams?view=A+stream+that+changes", "change", "stream_change=530", 9),
+        ("break_it?break_predict=false", "epsilon", "break_epsilon=0.1", 20),
+        ("break_it?break_predict=false", "n", "break_n=8", 42),
+        ("how_it_works?step=Playground", "x", "play_x=8", 40),
+        ("how_it_works?step=Playground", "epsilon", "play_epsilon=0.15", 20),
     ):
-        visitor.goto(f"{app_url}/many_and_streams?view={view.replace(' ', '+')}")
+        visitor.goto(f"{app_url}/{page}")
         place = number(visitor, name)
         expect(place).to_be_visible()
         settled(visitor)
+        visitor.wait_for_timeout(1500 if name == "n" else 0)  # Break it draws every n beforehand
         before = visitor.locator(".lesson svg").first.inner_html()
         drag(visitor, place, by)
         assert visitor.locator(".lesson svg").first.inner_html() != before
@@ -152,6 +117,44 @@ def test_the_batch_and_the_stream_answer_within_a_frame_and_keep_the_link(
             })"""
         )
         assert sorted(times)[30] < 1000 / 60, (name, sorted(times))
+
+
+def test_break_it_waits_for_a_vote_on_each_switch_and_answers_it(app_url: str, visitor: Page) -> None:
+    visitor.goto(f"{app_url}/break_it")
+    lesson = visitor.locator(".lesson")
+    expect(lesson.locator(".verdict")).to_contain_text("Intact: ")
+    expect(lesson.locator("svg").get_by_text("vote first")).to_have_count(2)
+    expect(lesson.get_by_text("Why.")).to_be_hidden()
+    lesson.get_by_label("More").check()
+    expect(lesson.locator(".verdict")).to_contain_text("Broken: ")
+    expect(lesson.get_by_text("You said: more. That is right.")).to_be_visible()
+    expect(lesson.get_by_text("The calibration points were all scored with the same")).to_be_visible()
+    lesson.get_by_label("The assumption to break").select_option("OOD points in the calibration set")
+    expect(lesson.locator(".verdict")).to_contain_text("Intact: ")  # each switch has a vote of its own
+    lesson.get_by_label("More").check()
+    expect(lesson.get_by_text("You said: more. It is: fewer.")).to_be_visible()
+    expect(lesson.locator(".verdict")).to_contain_text("Blinded: ")
+    settled(visitor)
+    assert "break_switch=OOD" in visitor.url
+
+
+def test_typed_numbers_are_used_as_they_are_typed_and_refused_with_a_sentence(
+    app_url: str, visitor: Page
+) -> None:
+    visitor.goto(f"{app_url}/how_it_works?step=Playground&play_shape=My+own+numbers&play_x=9.0")
+    typed = visitor.get_by_label("My own numbers, separated by commas")
+    typed.fill("1, 2, 3")
+    expect(visitor.locator(".lesson .verdict")).to_contain_text("0 of 2 points are at least as strange")
+    typed.fill("one, two")
+    expect(visitor.locator(".lesson")).to_contain_text("must be numbers")
+    typed.fill("1, 20, 30, 40")
+    expect(number(visitor, "x")).to_have_attribute("aria-valuemax", "40")
+    number(visitor, "x").press("End")
+    expect(number(visitor, "x")).to_have_text("40.0")
+    visitor.get_by_label("In-distribution points").select_option("One bump")
+    expect(number(visitor, "x")).to_have_text(
+        "10.0"
+    )  # the line is shorter, and the newcomer stands at its end
 
 
 def test_the_shoe_and_a_photograph_move_like_the_arrow(app_url: str, visitor: Page) -> None:

@@ -16,7 +16,6 @@ from ui.frame.links import one_of
 from ui.frame.messages import refused
 from ui.frame.pictures import PICTURES, bundled
 from ui.frame.samples import Sample, data_uri, decoded_sample, png
-from ui.learn.teaching import LINKED
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
@@ -39,7 +38,7 @@ def newcomer() -> dict[str, Any] | None:
         st.info("This step needs the detector fashion-rotations, which is not among the detectors here.")
         return None
     sample = bundled("fashion", SHOE, config.dataset)
-    if one_of("Newcomer", NEWCOMERS, "how_newcomer", **LINKED) != NEWCOMERS[0]:
+    if one_of("Newcomer", NEWCOMERS, "how_newcomer") != NEWCOMERS[0]:
         own = _photograph()
         if own is None:
             return None
