@@ -12,13 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from dockerfile import ROOT, build_wheel, here, stages
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from PIL import Image
 from sklearn.datasets import load_sample_image
 
 from idecode_core import __version__
+from idecode_core.cli.app import app
 from idecode_core.image.sets import load_images
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -285,26 +288,46 @@ def test_version_0_2_is_told_everywhere():
     )
 
 
-def test_files_for_other_places_can_be_read():
+def test_files_for_other_places_fit_this_package():
+    """Not built here: what they name exists, and versions and ports are ours."""
     import json
 
     import yaml
 
+    makefile = (ROOT / "Makefile").read_text()
     flows = {
         path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / ".github" / "workflows").glob("*.yml")
     }
     assert set(flows) == {"test", "docs", "release"}
-    makefile = (ROOT / "Makefile").read_text()
-    for flow in flows.values():
-        steps = [step.get("run", "") for job in flow["jobs"].values() for step in job["steps"]]
-        assert all(f"\n{name}:" in makefile for step in steps for name in re.findall(r"make ([a-z]+)", step))
-    assert (
-        "make " in json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())["postCreateCommand"]
-    )
-    assert (
-        yaml.safe_load((ROOT / "deploy" / "space" / "README.md").read_text().split("---")[1])["app_port"]
-        == 8501
-    )
+    steps = [step for flow in flows.values() for job in flow["jobs"].values() for step in job["steps"]]
+    assert all(("run" in step) != ("uses" in step) for step in steps)
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    run = [container["postCreateCommand"], *(step["run"] for step in steps if "run" in step)]
+    targets = [target for line in run for target in re.findall(r"make ([\w./-]+)", line)]
+    assert sorted(targets) == [".venv/.ready-dev", "dist", "docs", "test"]
+    assert "READY_DEV := .venv/.ready-dev\n" in makefile
+    assert all(f"\n{name}:" in makefile for name in targets[1:])
+    pythons = flows["test"]["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert all(f"{python}.0" in SpecifierSet(PROJECT["requires-python"]) for python in pythons)
+
+    space = (ROOT / "deploy" / "space" / "Dockerfile").read_text()
+    about = yaml.safe_load((ROOT / "deploy" / "space" / "README.md").read_text().split("---")[1])
+    assert (about["sdk"], f"EXPOSE {about['app_port']}\n" in space) == ("docker", True)
+    assert about["license"] == PROJECT["license"].lower()
+    (start,) = re.findall(r"^CMD (.*)$", space, re.MULTILINE)
+    assert str(about["app_port"]) in json.loads(start)
+    typer.main.get_command(app).commands["app"].make_context("app", json.loads(start)[2:])
+
+
+def test_torch_for_cpus_is_named_in_our_versions():
+    """Another version than ours would be replaced by the large build when the package is installed."""
+    ours = {
+        text
+        for text in (*PROJECT["dependencies"], *EXTRAS["audio"], *EXTRAS["pretrained"])
+        if text.startswith("torch")
+    }
+    for name in ("deploy/space/Dockerfile", "docs/install.md"):
+        assert set(re.findall(r'"(torch\w*[<>=][^"]+)"', (ROOT / name).read_text())) == ours, name
 
 
 def test_a_source_archive_does_not_depend_on_the_disk(tmp_path):
