@@ -31,14 +31,14 @@ def steady(archive: Path, time: int) -> None:
     """Write a source archive again: files in order, one time, no owner. setuptools leaves those as the disk has them."""
     with tarfile.open(archive) as source:
         members = sorted(source.getmembers(), key=lambda member: member.name)
-        content = {one.name: source.extractfile(one).read() for one in members if one.isfile()}  # type: ignore[union-attr]
+        content = {member.name: source.extractfile(member).read() for member in members if member.isfile()}  # type: ignore[union-attr]
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as target:
-        for one in members:
-            again = tarfile.TarInfo(one.name)
-            again.type, again.size, again.mtime = one.type, one.size, time
-            again.mode = 0o755 if one.isdir() or one.mode & 0o100 else 0o644
-            target.addfile(again, io.BytesIO(content[one.name]) if one.isfile() else None)
+        for member in members:
+            again = tarfile.TarInfo(member.name)
+            again.type, again.size, again.mtime = member.type, member.size, time
+            again.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            target.addfile(again, io.BytesIO(content[member.name]) if member.isfile() else None)
     with archive.open("wb") as file, gzip.GzipFile("", "wb", mtime=time, fileobj=file) as packed:
         packed.write(plain.getvalue())
 
@@ -73,12 +73,12 @@ def clean_copy(target: Path) -> Path:
 def main(out: Path = ROOT / "dist") -> int:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        found = [build(clean_copy(work / f"source-{i}"), work / f"out-{i}") for i in (1, 2)]
-        if found[0] != found[1]:
-            print(f"Two builds differ: {found}", file=sys.stderr)
+        first, second = [build(clean_copy(work / f"source-{i}"), work / f"out-{i}") for i in (1, 2)]
+        if first != second:
+            print(f"Two builds differ: {first}, {second}", file=sys.stderr)
             return 1
         out.mkdir(exist_ok=True)
-        for name, digest in found[0].items():
+        for name, digest in first.items():
             shutil.copy(work / "out-1" / name, out / name)
             print(f"{digest}  dist/{name}")
     return 0

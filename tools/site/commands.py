@@ -29,11 +29,11 @@ def page() -> str:
 
 def below(command: Any, before: str = "") -> list[tuple[str, Any]]:
     """Every command of a group with its full name."""
-    found = []
-    for name, one in command.commands.items():
+    named = []
+    for name, inner in command.commands.items():
         full = f"{before}{name}"
-        found += below(one, f"{full} ") if hasattr(one, "commands") else [(full, one)]
-    return found
+        named += below(inner, f"{full} ") if hasattr(inner, "commands") else [(full, inner)]
+    return named
 
 
 def section(name: str, command: Any) -> str:
@@ -41,11 +41,11 @@ def section(name: str, command: Any) -> str:
     text, _, examples = (command.help or "").partition("\b")
     shown = "\n".join(line.strip() for line in examples.strip().splitlines()[1:])
     usage = " ".join(
-        shown_name(one) if one.required else f"[{shown_name(one)}]"
-        for one in command.params
-        if one.param_type_name == "argument"
+        shown_name(parameter) if parameter.required else f"[{shown_name(parameter)}]"
+        for parameter in command.params
+        if parameter.param_type_name == "argument"
     )
-    rows = [row(one) for one in command.params if not getattr(one, "hidden", False)]
+    rows = [row(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
     table = "\n".join(["| | default | |", "|---|---|---|", *rows]) if rows else ""
     fence = f"```\n{shown}\n```\n" if shown else ""
     return f"## {name}\n\n`{name} {usage}`\n\n{escaped(text.strip())}\n\n{fence}\n{table}\n"
@@ -59,8 +59,7 @@ def row(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         names = f"`{shown_name(parameter)}`"
     else:
-        opts = [*parameter.opts, *parameter.secondary_opts]
-        names = ", ".join(f"`{one}`" for one in opts)
+        names = ", ".join(f"`{option}`" for option in (*parameter.opts, *parameter.secondary_opts))
     default = parameter.default
     plain = isinstance(default, str | int | float) and not isinstance(default, bool) and default != ""
     shown = f"`{default}`" if plain else ""

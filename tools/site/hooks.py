@@ -64,15 +64,15 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         here.name in set(MOVED.values()) - {"index.md", "paper.md"} and not (ROOT / "docs" / here).exists()
     )
 
-    def there(found: re.Match[str]) -> str:
-        picture, words, target = found.groups()
+    def there(link: re.Match[str]) -> str:
+        picture, words, target = link.groups()
         path, _, part = target.partition("#")
         if "://" in target or not path:
-            return found[0]
+            return link[0]
         # As the repository sees it: root files link from the root, pages of docs/ from docs/.
         seen = (ROOT / ("" if outside else Path("docs") / here.parent) / path).resolve()
         if not seen.is_relative_to(ROOT) or not seen.exists():
-            return found[0]  # a generated page, or a broken link, which the strict build refuses
+            return link[0]  # a generated page, or a broken link, which the strict build refuses
         name = seen.relative_to(ROOT).as_posix()
         if name in MOVED:
             place = MOVED[name]

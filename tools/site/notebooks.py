@@ -32,20 +32,21 @@ def plotly_script() -> bytes:
 def pages() -> dict[str, str]:
     """Place on the site -> Markdown."""
     as_stored = os.environ.get("IDECODE_DOCS_NOTEBOOKS") == "as-stored"
-    found = {}
+    rendered = {}
     for path in all_of_them():
         text = path.read_text(encoding="utf-8") if as_stored else executed(path)
-        found[f"notebooks/{path.stem}.md"] = "\n\n".join(blocks(json.loads(text)["cells"], path.name))
-    return found
+        rendered[f"notebooks/{path.stem}.md"] = "\n\n".join(blocks(json.loads(text)["cells"], path.name))
+    return rendered
 
 
 def executed(path: Path) -> str:
     """The notebook with its outputs, from the store where it, the library and the detectors' settings are as they were."""
     import nbformat
     from nbclient import NotebookClient
+    from traitlets.config import Config
 
     sources = sorted([*(ROOT / "idecode_core").rglob("*.py"), *(ROOT / "lessons").rglob("*.py"), path])
-    state = hashlib.sha256(b"".join(one.read_bytes() for one in sources)).hexdigest()[:16]
+    state = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     kept = KEPT / f"{path.stem}-{state}.ipynb"
     if not kept.exists():
         notebook = nbformat.read(path, as_version=4)
@@ -55,6 +56,7 @@ def executed(path: Path) -> str:
                 timeout=600,
                 kernel_name="python3",
                 resources={"metadata": {"path": str(path.parent)}},
+                config=Config({"KernelManager": {"transport": "ipc"}}),  # over TCP the kernel warns
             ).execute()
         KEPT.mkdir(parents=True, exist_ok=True)
         for old in KEPT.glob(f"{path.stem}-*.ipynb"):
