@@ -4,7 +4,9 @@ Importing must be quick: whatever needs torch is imported inside of the function
 """
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from shutil import copyfile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -137,7 +139,6 @@ def rival(
       python -m idecode_core paper rival vim --out checkpoints/vim
     """
     from idecode_core.detector import Detector
-    from idecode_core.errors import SettingError
     from idecode_core.folder.detector import save_detector
     from idecode_core.folder.place import new_place
     from idecode_core.folder.settings import find_detector
@@ -148,7 +149,7 @@ def rival(
         raise SettingError(f"No rival is called {method!r}; expected one of {', '.join(RIVALS)}.")
     folder = find_detector(RIVALS[method].network)
     out = new_place(out, replace, [folder])
-    network = open_network(folder, data_root)
+    network = open_network(folder, data_root, RIVALS[method].member)
     made = Detector.calibrate(
         out.name,
         fit(RIVALS[method], network),
@@ -156,7 +157,10 @@ def rival(
         summary=network.settings.summary,
         dataset=network.settings.dataset,
     )
-    save_detector(made, out, replace=replace)
+    # which points its network has not seen: `merge` asks for it
+    known = [folder / name for name in ("training.json", "split.npz") if (folder / name).is_file()]
+    beside = {path.name: partial(copyfile, path) for path in known}
+    save_detector(made, out, beside=beside, replace=replace)
     write_card(out)
     typer.echo(f"{out}: {RIVALS[method].title}, calibrated on {made.calibration.k:,} held-out images.")
 

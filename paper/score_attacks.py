@@ -228,7 +228,8 @@ def all_vectors(detectors: Mapping[str, Detector], pictures: Tensor) -> dict[str
     def vectors(scorer: Scorer, seed: int) -> Vectors:
         if isinstance(scorer, MergedScorer):
             return scorer.merge([vectors(member, seed) for member in scorer.members])
-        assert isinstance(scorer, ImageScorer)
+        if not isinstance(scorer, ImageScorer):  # asks x alone
+            return scorer.score(Unrounded(pictures), n=DRAWS, seed=seed).score_vectors
         network = network_of(scorer)
         if (network, scorer.base_ncm) not in cache:
             scored = scorer.score_under(
@@ -244,11 +245,7 @@ def members(scorer: Scorer) -> list[ImageScorer]:
     """The networks with a base NCM that a scorer is made of."""
     if isinstance(scorer, MergedScorer):
         return [one for member in scorer.members for one in members(member)]
-    if not isinstance(scorer, ImageScorer):
-        raise CheckpointError(
-            f"A detector of the kind {scorer.kind} cannot be scored here: expected networks for pictures."
-        )
-    return [scorer]
+    return [scorer] if isinstance(scorer, ImageScorer) else []
 
 
 def network_of(scorer: ImageScorer) -> str:

@@ -292,9 +292,9 @@ def score_costs(
 def recipes_behind(settings: FolderSettings) -> list[str]:
     """The recipes that a detector's networks were trained by, those that they started from too."""
     record = read_training(settings.folder)
-    names = (
-        [record.recipe] if record else [str(n).partition("@")[0] for n in settings.scorer.get("names", ())]
-    )
+    members = [record.recipe] if record else settings.scorer.get("names", ())
+    plain = [str(name).partition("@")[0] for name in members]
+    names = list(dict.fromkeys(RIVALS[name].network if name in RIVALS else name for name in plain))
     for name in names:  # grows as it goes
         before = Path(get_recipe(name).shows.start_from).name
         if before and before not in names:

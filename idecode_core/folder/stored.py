@@ -40,6 +40,7 @@ CLEAN = "clean"
 CIFAR10_DETECTORS = (
     "cifar10-projective",
     "cifar10-rotations",
+    "cifar10-turn-distance",
     "cifar10-invariance",
     "cifar10-merged",
     "cifar10-joint",

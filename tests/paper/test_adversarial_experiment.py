@@ -25,6 +25,7 @@ from idecode_core.image.features import Preprocessing
 from idecode_core.image.read import Unrounded
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import load_images
+from idecode_core.scorers.logits import Energy
 from idecode_core.scorers.merged import MergedScorer
 from idecode_core.transforms import Projective, SmallAffine
 from paper import score_attacks as scoring
@@ -210,6 +211,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rotations = load_detector(folder / "cifar10-rotations", "cpu")
     make_attacked_set(victim, test, "pgd-detector", 6, detector=rotations, root=folder / "attacked")
     return folder
+
+
+def test_a_member_that_asks_x_alone_is_scored_beside_those_that_draw(world: Path) -> None:
+    draws = load_detector(world / VICTIM, "cpu").scorer
+    once = Energy(model=draws.model, preprocessing=draws.preprocessing, classes=draws.classes)
+    images = random_images(20, seed=3)
+    references = tuple(one.score(images, n=2, seed=0).score_vectors for one in (draws, once))
+    merged = MergedScorer((draws, once), ("draws", "once"), references, (1.0, 1.0))
+    detector = Detector.calibrate("both", merged, images, n_max=20)
+    pictures = torch.rand(3, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(0))
+    found = scoring.all_vectors({"both": detector}, pictures)["both"]
+    each = [one.score(Unrounded(pictures), n=scoring.DRAWS, seed=0).score_vectors for one in (draws, once)]
+    np.testing.assert_allclose(found, merged.merge(each), rtol=1e-6)
 
 
 @pytest.fixture(scope="module")

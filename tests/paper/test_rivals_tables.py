@@ -6,6 +6,7 @@ import re
 import shutil
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -281,7 +282,7 @@ def small_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "best_epoch": 1,
         "hours": 0.1,
         "seed": 0,
-        "settings": {},
+        "settings": {"model": {"backbone": "compact"}},
     }
     points = {"proper_training_points": 1, "validation_points": 1, "calibration_points": 1}
     unknown = {"validation_loss": None, "validation_accuracy": None, "test_accuracy": None}
@@ -335,6 +336,17 @@ def test_the_command_scores_every_rival_once_and_a_rival_becomes_a_detector(
     )
     assert "vim" in json.loads((small_world / "vim" / "config.json").read_text())["scorer"]["kind"]
     assert run("paper", "rival", "best", "--out", small_world / "best")[0] == 2
+
+    both = small_world / "both"  # a rival is a detector as any other, so it can be a member
+    code, _out, err = run("merge", root / NETWORK, small_world / "vim", "--out", both, "--data-root", data)
+    assert code == 0, err
+    assert load_detector(both, "cpu").scorer.names == (NETWORK, "vim")
+
+
+def test_a_rival_among_the_members_rests_on_the_training_of_its_network(tmp_path: Path) -> None:
+    names = ["cifar10-rotations", "mahalanobis-rotations", "cifar10-projective@parameter_error"]
+    settings = SimpleNamespace(folder=tmp_path, scorer={"names": names})
+    assert rival_scores.recipes_behind(settings) == ["cifar10-rotations", "cifar10-projective"]
 
 
 def test_a_network_that_learned_turn_and_class_is_asked_for_the_class_alone() -> None:

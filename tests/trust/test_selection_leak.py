@@ -69,6 +69,7 @@ def test_the_shipped_detectors_that_were_chosen_with_test_scores_say_so() -> Non
     found = {folder.name: read_settings(folder).selection_leak for folder in SHIPPED}
     assert {name for name, words in found.items() if words.startswith(SEEN)} == {
         "cifar10-rotations",
+        "cifar10-turn-distance",
         "cifar10-merged",
     }
     assert {
