@@ -24,8 +24,7 @@ with guard():
         wait_for_input()
     from ui.attack.curve import curve
     from ui.attack.export import export
-    from ui.attack.outcome import STYLE, charts, sizes, verdict
-    from ui.attack.rate import rate
+    from ui.attack.outcome import STYLE, charts, rate, sizes, verdict
     from ui.attack.run import target_of
     from ui.attack.start import start
     from ui.attack.worst import worst

@@ -20,14 +20,14 @@ with guard():
     with st.container(key="verdict_first"):
         left, right = st.columns([1, 2.2], gap="large")
     with left:
-        settings = controls()
-        is_example = one_of("Scores", (OWN, EXAMPLE), "c_source", default=EXAMPLE) == EXAMPLE
+        is_example = one_of("Scores", (OWN, EXAMPLE), "c_source", default=EXAMPLE, width="stretch") == EXAMPLE
         scores = example() if is_example else bring()
         if is_example:
             st.caption(
                 "Scores that a detector of clothing gave to clothing it had not seen. The new ones are clothing and "
                 "pictures of something else, half each."
             )
+        settings = controls()
     with right:
         if scores is None:
             st.info(

@@ -1,4 +1,4 @@
-"""Home: what this is, a live example, and three doors."""
+"""Home: what this is, three doors, and a live example."""
 
 import streamlit as st
 
@@ -16,11 +16,11 @@ with guard():
         st.title("iDECODe Studio")
         st.markdown(
             "Is this input like what the model was trained on? An answer with a p-value; of inputs that do belong, at most the share "
-            "that you allow is flagged. **Click a picture: it is judged now.**"
+            "that you allow is flagged."
         )
-    example = st.container()
-    recent_sessions()
     doors()
+    example = st.container(key="judged_now", gap="small")
+    recent_sessions()
     show_broken()
     # Everything above paints at once; what follows needs the model.
     with example:

@@ -28,7 +28,7 @@ from idecode_core.quality.evaluate import evaluate as evaluate_detector
 from idecode_core.quality.methods import method_scores
 from idecode_core.quality.side_by_side import side_by_side
 from idecode_core.report.evaluations import rates
-from ui.evaluate.evaluation import all_rows
+from ui.evaluate.evaluation import BOUNDS, all_rows
 from ui.evaluate.source import stored_source
 from ui.frame.settings import Chosen
 from ui.guarantee.rates import study_of
@@ -61,14 +61,17 @@ def test_evaluate_shows_the_numbers_that_the_library_computes(checkpoints):
         (row.label, row.method): f"{100 * row.auroc.mean:.1f} ± {100 * row.auroc.spread:.1f}" for row in rows
     }
     columns = list(app.dataframe[0].value.columns)
-    assert [name for name in columns if name.startswith("AUROC")] == ["AUROC: iDECODe", "AUROC: 95% interval"]
+    assert [name for name in columns if name.startswith("AUROC:")] == [
+        "AUROC: iDECODe",
+        "AUROC: 95% interval",
+    ]
     app.toggle(key="ev_every").set_value(True).run()  # three near-equal columns on demand
     table = app.dataframe[0].value
     for (label, method), cell in expected.items():
         assert table.loc[table["OOD set"] == label, f"AUROC: {method}"].item() == cell
     printed = {one.ood_set: one for one in evaluate_detector(checkpoints / "fashion-rotations", n=3).rows}
     for label, row in printed.items():  # the bounds that `evaluate` prints
-        cells = table.loc[table["OOD set"] == label, [name for name in table if name.startswith("Surely")]]
+        cells = table.loc[table["OOD set"] == label, list(BOUNDS)]
         shares = (row.auroc_at_least, row.tnr_at_least, row.fpr_at_most)
         assert cells.to_numpy().tolist() == [[f"{100 * share:.1f}" for share in shares]]
     best = next(row for row in rows if row.label == "SVHN" and row.method == "iDECODe")

@@ -155,9 +155,13 @@ def test_detectors_of_sounds_come_after_those_of_pictures_and_the_best_of_photog
         "a-sound": replace(config, modality="audio"),
         "fashion-rotations": config,
         "b-picture": config,
+        "cifar10-densenet": config,
+        "cifar10-joint": config,
         "cifar10-merged": config,
+        "spoken-digits": replace(config, modality="audio"),
     }
-    assert in_order(configs) == ["cifar10-merged", "fashion-rotations", "b-picture", "a-sound"]
+    pictures = ["cifar10-merged", "fashion-rotations", "cifar10-joint", "cifar10-densenet", "b-picture"]
+    assert in_order(configs) == [*pictures, "spoken-digits", "a-sound"]  # a WAV is offered the better one
 
 
 def test_a_broken_folder_is_one_line_on_home_and_the_others_can_be_used(

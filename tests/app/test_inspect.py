@@ -36,7 +36,7 @@ def detector():
 
 def inspect(**query: str) -> AppTest:
     at = AppTest.from_file(str(ROOT / "pages" / "inspect.py"), default_timeout=PATIENCE)
-    for name, value in {"detector": "fashion-rotations", **query}.items():
+    for name, value in {"detector": "fashion-rotations", "b_view": "Table", **query}.items():
         at.query_params[name] = value
     return at.run()
 
@@ -222,6 +222,11 @@ def test_many_files_make_a_table_and_a_row_leads_to_its_detail(detector) -> None
     at.session_state["row"] = 1
     at.run()
     assert verdict_of(at) == expected_verdict(detector, usual)
+
+
+def test_a_name_that_a_spreadsheet_would_run_is_a_text_in_the_table_that_can_be_taken_home() -> None:
+    at = upload(inspect(source="Files"), ("=1+1.png", png(picture())), ("b.png", png(picture(1))))
+    assert set(at.dataframe[0].value["File"]) == {"'=1+1.png", "b.png"}
 
 
 def test_false_discovery_control_is_offered_for_many_files(detector) -> None:

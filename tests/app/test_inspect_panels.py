@@ -30,7 +30,7 @@ def detector():
 
 def inspect(page: str = "inspect", **query: str) -> AppTest:
     at = AppTest.from_file(str(ROOT / "pages" / f"{page}.py"), default_timeout=PATIENCE)
-    for name, value in {"detector": "fashion-rotations", **query}.items():
+    for name, value in {"detector": "fashion-rotations", "b_view": "Table", **query}.items():
         at.query_params[name] = value
     return at.run()
 

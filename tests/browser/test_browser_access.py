@@ -39,22 +39,36 @@ def test_axe_finds_nothing_serious_and_headings_follow_each_other(
 
 
 @pytest.mark.parametrize(("width", "height"), SCREENS)
-def test_the_first_screen_has_a_photograph_that_passes_and_a_house_number_that_does_not(
+def test_the_first_screen_has_the_doors_a_photograph_that_passes_and_a_house_number_that_does_not(
     browser: Browser, app_url: str, width: int, height: int
 ) -> None:
     with visit(browser, width, height) as page:
         opened(page, app_url, "home")
-        verdicts = page.locator(".st-key-example h2")
+        verdicts = page.locator(".st-key-judged_now h2")
         expect(verdicts).to_have_count(2)
         for place, words in enumerate(("Not flagged", "Flagged")):
             expect(verdicts.nth(place)).to_contain_text(words)
             box = verdicts.nth(place).bounding_box()
             assert box is not None
             assert box["y"] + box["height"] < height
+        doors = page.locator(".st-key-doors").bounding_box()
+        assert doors is not None
+        assert doors["y"] + doors["height"] < height / 2
         for key in ("menu", "n", "epsilon", "bar_exact"):
             box = page.locator(f".st-key-{key}").first.bounding_box()
             assert box is not None
             assert box["y"] + box["height"] < 130
+
+
+def test_on_a_phone_the_verdicts_come_before_the_doors(browser: Browser, app_url: str) -> None:
+    with visit(browser, width=500) as page:
+        opened(page, app_url, "home")
+        expect(page.locator(".st-key-judged_now h2")).to_have_count(2)
+        verdicts, doors = (
+            page.locator(f".st-key-{key}").bounding_box() or {} for key in ("judged_now", "doors")
+        )
+        assert verdicts["y"] < 450
+        assert verdicts["y"] + verdicts["height"] <= doors["y"]
 
 
 def test_on_a_phone_the_page_s_name_is_in_view_in_the_row_of_pages(browser: Browser, app_url: str) -> None:

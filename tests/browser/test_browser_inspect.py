@@ -51,7 +51,6 @@ def test_a_batch_can_be_stopped_goes_on_and_the_keyboard_and_the_link_walk_throu
     expect(visitor).not_to_have_url(before)
     expect(visitor).to_have_url(re.compile("sample=file-"))
     # As pictures: each is whole within its button, large enough to see, with its p-value below.
-    visitor.locator(".st-key-arrange").get_by_text("Pictures", exact=True).click()
     choices = visitor.locator(".st-key-batch_pictures button")
     expect(choices).to_have_count(40)
     expect(choices.first.locator("img")).to_have_css("object-fit", "contain")  # small ones are enlarged

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from idecode_core.files.cells import defused
 from idecode_core.report import Export
 from ui.frame.export import export_row
 from ui.frame.links import LINKED, asked, explain_unmet_link, one_of
@@ -163,7 +164,7 @@ def _figure(certified: "Certified", scores: Scores, limit: float) -> tuple[Any, 
     from idecode_core.plots.style import CALIBRATION, OOD
 
     groups = [Group("normal", scores.normal, CALIBRATION)]
-    caption = f"Grey: your {certified.k:,} normal scores."
+    caption = f"Grey: {certified.k:,} normal scores."
     if scores.new is not None:
         groups.append(Group("new", scores.new, OOD))
         caption += f" Orange: {scores.new.size:,} new ones, of which many may be normal too."
@@ -186,7 +187,7 @@ def _table(certified: "Certified", scores: Scores, p: Any, flagged: Any) -> None
     st.dataframe(
         {
             "row": order + 1,
-            **{title: [cells[i] for i in order] for title, cells in scores.kept.items()},
+            **{defused(title): [defused(cells[i]) for i in order] for title, cells in scores.kept.items()},
             "score": scores.new[order],
             "p-value": p[order],
             "verdict": np.where(flagged[order], "flagged", "not flagged"),

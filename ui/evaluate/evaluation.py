@@ -26,7 +26,7 @@ from ui.frame.settings import current
 
 KEYS = ("ev_view", "ev_set", "ev_metric", "ev_detectors")
 NAMES = {"ev_view": "the view", "ev_set": "the OOD set"}
-BOUNDS = ("Surely: AUROC at least", "Surely: TNR at least", "Surely: FPR at most")
+BOUNDS = ("AUROC at least", "TNR at least", "FPR at most")
 PASSES = "AUROC per pass"
 DETECTORS = "Detectors"
 """The view of several detectors; a visitor's own scores have only one."""
@@ -66,8 +66,6 @@ def evaluation(source: Source) -> None:
     point = point_of(source, ood_set, n, settings.epsilon, settings.aggregate)
     shown = Shown(source, rows, selected, n, point, settings.epsilon, settings.aggregate)
     st.markdown(headline(shown, settings.smoothed))
-    if point is not None and point.id_share > settings.epsilon:
-        st.caption(is_it_chance(source, point))
     if not source.shared:
         notes_on_user_scores(source, rows, n, point)
     if view == DETECTORS:
@@ -76,7 +74,8 @@ def evaluation(source: Source) -> None:
         passes_view(selected)
     else:
         figure, caption = VIEWS[view](shown)
-        st.caption(caption)
+        chance = is_it_chance(source, point) if point and point.id_share > settings.epsilon else ""
+        st.caption(f"{caption}  \n{chance}")
         table(source, rows, at_worst(source, n, settings.aggregate))
         worst(source, ood_set, n, settings.epsilon, settings.aggregate)
         pin_evaluation(shown)
@@ -184,10 +183,8 @@ def table(source: Source, rows: list[Row], bounds: Sequence[Bounds | None]) -> N
     count = max(len(row.auroc.values) for row in rows)
     notes = [
         f"Percent, mean ± standard deviation over {count} runs." if count > 1 else "Percent, one run.",
-        "TNR is at 90% TPR: OOD points detected when 90% of the iD points are kept. FPR is at 95% TPR: OOD points let through "
-        "when 95% are kept.",
-        "The interval is iDECODe's, about the number of test points (DeLong).",
-        "Surely: with probability 95% each for endless test points of the same kinds; of other kinds of OOD it says nothing.",
+        "TNR: OOD points detected when 90% of the iD points are kept. FPR: OOD points let through when 95% are kept. The interval is "
+        "about the number of test points (DeLong). At least, at most: with probability 95% each, for endless test points of these kinds.",
     ]
     if compared:
         notes.append(

@@ -78,7 +78,8 @@ def separation_view(shown: Shown) -> tuple[Any, str]:
     with right:
         st.markdown(
             "## Methods side by side",
-            help="One draw, one draw ranked among the calibration set, and all n of them.",
+            help="One draw, one draw ranked among the calibration set, and all n of them. Base score and ICAD nearly coincide: ranking "
+            "costs nothing and brings the guarantee. The way to the full mark is what more transforms bring.",
         )
         titles = {"auroc": "AUROC", "tnr": "TNR at 90% TPR"}
         metric = one_of("Metric", titles, "ev_metric", format_func=titles.__getitem__)
@@ -97,10 +98,8 @@ def separation_view(shown: Shown) -> tuple[Any, str]:
             ),
         )
     return figure, (
-        "Lines: the closer one hugs the upper left corner, the better that set is told apart (beside the name: AUROC); the straight "
-        "line is guessing, the ring is where 90% of the iD points are kept, the diamond is where epsilon puts you. Marks: base score and ICAD use a single draw and nearly coincide, for "
-        "ranking among calibration points costs nothing and brings the guarantee; the way to the full mark is what more "
-        "transforms bring."
+        "The closer a line hugs the upper left corner, the better that set is told apart (beside the name: AUROC). The ring is where 90% "
+        "of the iD points are kept, the diamond is where epsilon puts you."
     )
 
 

@@ -33,7 +33,7 @@ def worst(source: Source, ood_set: ScoreSet, n: int, epsilon: float, aggregate: 
     )
     for title, score_set, is_ood, words in sides:
         found = extremes(source.calibration, score_set, n, epsilon, aggregate, most=SHOWN)
-        st.markdown(f"#### {title}")
+        st.markdown(f"## {title}")
         st.caption(f"Those of {score_set.label} that {words}. {counted(found, is_ood, epsilon)}")
         pictures = _pictures(source, score_set, tuple(found.places))
         if pictures is None:

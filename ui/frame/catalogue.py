@@ -84,9 +84,13 @@ def pages() -> list[PageEntry]:
     return [page for page in PAGES if page.path.exists()]
 
 
-def link(name: str, label: str, icon: str, query_params: dict[str, str] | None = None) -> None:
+def link(
+    name: str, label: str, icon: str, query_params: dict[str, str] | None = None, help: str | None = None
+) -> None:
     """A link to a page, in a given state; plain words when the page stands alone, as in a test."""
     try:
-        st.page_link(f"pages/{name}.py", label=label, icon=f":material/{icon}:", query_params=query_params)
+        st.page_link(
+            f"pages/{name}.py", label=label, icon=f":material/{icon}:", query_params=query_params, help=help
+        )
     except StreamlitAPIException:
         st.markdown(f":material/{icon}: {label}")

@@ -23,9 +23,10 @@ FIRST = ("cifar10-merged", DEFAULT_DETECTOR)
 """The ones to begin with: the best for photographs (the best mean over the OOD sets of RESULTS.md), else the one that comes with
 the installed package."""
 GOOD_FOR = {
-    "cifar10-merged": "three methods as one, the best for photographs",
+    "cifar10-merged": "two networks as one, the best for photographs",
     "cifar10-joint": "two questions to one network, nearly as good and quicker",
     "cifar10-rotations": "asks by how much it was rotated, as in the paper",
+    "cifar10-turn-distance": "the same, and how far it lies from what was learned: the best without labels",
     "cifar10-projective": "asks by what it was bent, as in the paper",
     "cifar10-invariance": "asks whether the answer stays the same",
     "cifar10-densenet": "a larger network",
@@ -40,10 +41,14 @@ KNOWN = "known_strengths"
 
 
 def in_order(configs: Mapping[str, FolderSettings]) -> list[str]:
-    """Names of detectors as they are offered: the ones to begin with, then those of pictures, then those of sounds."""
-    return sorted(
-        configs, key=lambda name: (*(name != one for one in FIRST), configs[name].takes_sounds, name)
-    )
+    """Names of detectors as they are offered: the ones to begin with, then those of pictures, then those of sounds; in both those
+    that come with the project first, as `GOOD_FOR` has them."""
+    known = {name: place for place, name in enumerate(GOOD_FOR)}
+
+    def place(name: str) -> tuple[object, ...]:
+        return name not in FIRST, configs[name].takes_sounds, known.get(name, len(known)), name
+
+    return sorted(configs, key=place)
 
 
 @st.fragment(key="chooser")
@@ -51,8 +56,8 @@ def choose_detector(configs: Mapping[str, FolderSettings], offered: list[str]) -
     """The chosen one, and a click away all of them, pictures and sounds apart."""
     chosen = st.session_state["detector"]
     put_in_link("detector", None if chosen == offered[0] else chosen)
-    st.caption(
-        costs(configs[chosen]) or "Detector",
+    st.markdown(
+        f":small[{costs(configs[chosen]) or 'Detector'}]",
         help=escape(f"Knows {configs[chosen].summary or 'what its card says'}."),
     )
     with st.popover(

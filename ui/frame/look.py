@@ -27,11 +27,15 @@ STYLE = f"""
 }}
 .st-key-belonging button[aria-checked="true"], .st-key-foreign button[aria-checked="true"],
 .st-key-draws button[aria-checked="true"] {{ box-shadow: 0 0 0 2px #CC79A7; border-color: #CC79A7; }}
-[class*="st-key-picture"] h2 {{ padding: 0 0 0.25rem; font-size: 1.3rem; }}
-.st-key-example h2 {{ font-size: 1.2rem; }}
-.st-key-example button img {{ height: 44px; width: 44px; }}
+[class*="st-key-picture"] h2 {{ padding: 0 0 0.25rem; font-size: 1.3rem; text-wrap: pretty; }}
+[class*="st-key-picture"] p {{ font-size: 0.875rem; line-height: 1.5; }}
+.st-key-judged_now h2 {{ font-size: 1.08rem; }}
+.st-key-doors h2 {{ font-size: 1.15rem; padding: 0; }}
+.st-key-doors [data-testid="stVerticalBlock"] {{ gap: 0.5rem; }}
+.st-key-doors [data-testid="stPageLink"] {{ margin-left: -0.5rem; margin-right: 0.5rem; }}
+.st-key-judged_now button img {{ height: 44px; width: 44px; }}
 .st-key-verdict_first h3 {{ padding: 0; font-size: 1.05rem; }}
-@media (max-width: 1340px) {{ .st-key-verdict_first h3 {{ font-size: 0.95rem; }} .st-key-example button img {{ height: 36px; width: 36px; }} }}
+@media (max-width: 1340px) {{ .st-key-verdict_first h3 {{ font-size: 0.95rem; }} .st-key-judged_now button img {{ height: 36px; width: 36px; }} }}
 .st-key-draw_steps button {{ min-height: 2rem; padding: 0 0.6rem; }}
 .st-key-draws [data-testid="stButtonGroup"] > div {{ flex-wrap: nowrap; overflow-x: auto; padding: 3px; }}
 [class*="st-key-picture"] img, .st-key-chosen img {{ image-rendering: pixelated; border-radius: 8px; }}
@@ -61,7 +65,7 @@ PHONE_STYLE = """
   [data-testid="stSidebarNavItems"] li { flex: none; }
   [data-testid="stSidebarNavLink"] { white-space: nowrap; padding-right: 0.75rem; }
   [data-testid="stSidebarUserContent"] { padding: 0.25rem 1rem 0.5rem; }
-  .st-key-device { display: none; }
+  .st-key-device, .st-key-present:not(:has(:checked)) { display: none; }
   [data-testid="stSidebarUserContent"] [data-testid="stVerticalBlock"] { gap: 0.4rem; }
 }
 </style>
@@ -81,8 +85,14 @@ BAR_STYLE = """
 .st-key-bar > :is(:has(> .st-key-bar_n), :has(> .st-key-bar_epsilon), :has(> .st-key-bar_detector)) { min-width: 7rem; flex: 1 1 9rem; }
 .st-key-bar > :has(> .st-key-bar_epsilon) { flex-grow: 1.5; }
 .st-key-bar [data-testid="stVerticalBlock"] { gap: 0; }
-.st-key-bar [data-testid="stCaptionContainer"] p { font-size: 0.875rem; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.st-key-bar_detector [data-testid="stMarkdown"] [data-testid="stMarkdownContainer"] { margin-bottom: -0.75rem; }
+.st-key-bar [data-testid="stMarkdownContainer"] p { font-size: 0.875rem; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 .st-key-bar label p, .st-key-menu button p { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+@media (max-width: 1340px) {
+  .st-key-bar { gap: 1rem; }
+  .st-key-verdict_first [data-testid="stButtonGroup"] button { padding: 0 0.5rem; }
+}
+.st-key-verdict_first h2 { padding-top: 0; text-wrap: pretty; }
 .st-key-bar [data-testid="stNumberInputStepDown"], .st-key-bar [data-testid="stNumberInputStepUp"] { display: none; }
 [data-testid="stPopoverBody"]:has(.st-key-menu_cards) { min-width: min(34rem, 92vw); }
 .st-key-menu_cards img { border-radius: 6px; image-rendering: pixelated; }
@@ -98,6 +108,7 @@ BAR_STYLE = """
   .st-key-bar label p { font-size: 0.75rem; }
   /* The verdict comes before the things to choose. */
   .st-key-verdict_first > [data-testid="stLayoutWrapper"] > [data-testid="stHorizontalBlock"] { flex-direction: column-reverse; }
+  [data-testid="stLayoutWrapper"]:has(> .st-key-doors) { order: 1; }
 }
 </style>
 """

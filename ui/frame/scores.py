@@ -4,8 +4,6 @@ Keyed by (detector, seed, content), which determine them; n, epsilon and F only 
 so pages import this file when they need it.
 
 What is stored with a detector, for the pages that look at it: scores of test sets, or a sentence about what is missing.
-
-How good each detector is, from its stored scores: computed once for all visitors, and not before a page has painted.
 """
 
 import hashlib
@@ -158,6 +156,6 @@ def no_scores(config: FolderSettings) -> None:
     st.info(
         f"No test scores are stored with **{escape(config.name)}** yet. With the datasets at hand, "
         f"`python -m idecode_core paper score-sets {config.folder.name}` makes them once. Until then, choose another detector in "
-        "the sidebar, or bring your own scores or files.",
+        "the bar, or bring your own scores or files.",
         icon=":material/info:",
     )

@@ -1,10 +1,11 @@
 """Group by group: a bound that holds on average over all inputs may hide a group that is flagged far more often."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
 from idecode_core.conformal.groups import GroupRate, reading
+from idecode_core.files.cells import defused
 from idecode_core.folder.stored import Stored
 from idecode_core.quality.by_group import (
     FILE,
@@ -17,9 +18,6 @@ from idecode_core.quality.by_group import (
 from ui.frame.links import one_of
 from ui.frame.messages import escape, refused
 from ui.frame.uploads import score_files
-
-if TYPE_CHECKING:
-    from idecode_core.files.tables import Table
 
 OWN, BROUGHT = "The detector's test files", "A table of yours"
 SLOTS = {
@@ -74,7 +72,7 @@ def _table(rates: tuple[GroupRate, ...], epsilon: float) -> list[dict[str, Any]]
     for rate in (*rates, all_groups):
         seen = observed_in(rate, epsilon)
         line = {
-            "Group": rate.group,
+            "Group": defused(rate.group),
             "Inputs": rate.points,
             "Flagged": seen.flagged,
             "Rate, one threshold": f"{seen.rate:.1%}",
@@ -90,13 +88,15 @@ def _table(rates: tuple[GroupRate, ...], epsilon: float) -> list[dict[str, Any]]
 def _brought(epsilon: float) -> tuple[GroupRate, ...]:
     """Rates of a visitor's table by the column that they choose; a bad file costs a sentence, and the page stays."""
     from idecode_core.errors import IdecodeError
+    from idecode_core.files.archives import File
+    from idecode_core.files.tables import read_table
 
     left, right = st.columns(2, gap="large")
     files = score_files("guarantee", SLOTS, lambda name, data: (name, data), [left])
     if "groups" not in files:
         return ()
     try:
-        table = _read(*files["groups"])
+        table = read_table(File(*files["groups"]))
         table.place(P_VALUE)
         offered = [title for title in table.titles if title != P_VALUE]
         column = right.selectbox("Group", offered, _first(offered), key="g_groups_column")
@@ -110,10 +110,3 @@ def _first(offered: list[str]) -> int:
     """The column that is most likely meant."""
     likely = [i for i, title in enumerate(offered) if title.lower() in ("group", "groups", "label")]
     return (likely or [offered.index(FILE) if FILE in offered else 0])[0]
-
-
-def _read(name: str, data: bytes) -> "Table":
-    from idecode_core.files.archives import File
-    from idecode_core.files.tables import read_table
-
-    return read_table(File(name, data))

@@ -48,10 +48,11 @@ def show_guarantee(config: FolderSettings) -> None:
     stored = stored_or_said(config)
     calibration = stored.calibration if stored else get_calibration(config)
     with left:
-        k, top, view = controls(calibration.k, wanted.get("g_k", ""))
+        size, beside = st.columns(2, gap="medium", vertical_alignment="bottom")
+        k, top, view = controls(calibration.k, wanted.get("g_k", ""), size)
     guarantee = Guarantee(k, settings.epsilon)
     found = study_of(stored, k, top, settings) if stored else None
-    with left:
+    with beside:
         others = rates_of_others(config, k, top, settings) if stored else {}
     drawn = figures(guarantee, found, top, others)
     with left:
@@ -94,15 +95,15 @@ def _as_in_link(key: str) -> str:
     return {"g_span": SPANS, "g_view": VIEWS}[key][value]
 
 
-def controls(pool: int, wanted: str) -> tuple[int, float, str]:
-    """The calibration size, how far epsilon goes, and which of the two figures is shown; `wanted` is a link's size."""
+def controls(pool: int, wanted: str, size: Any) -> tuple[int, float, str]:
+    """The calibration size, in its place, how far epsilon goes, and which of the two figures is shown; `wanted` is a link's size."""
     sizes = [size for size in SIZES if size < pool] + [pool]
     by_hand = {str(size): size for size in sizes}  # a link by hand has no comma
     if wanted in by_hand:
         st.session_state["g_k"] = by_hand[wanted]
     if st.session_state.get("g_k", pool) not in sizes:  # of another detector
         st.session_state["g_k"] = pool
-    k = st.select_slider(
+    k = size.select_slider(
         "Calibration size, k", sizes, pool, key="g_k", **LINKED, format_func=lambda size: f"{size:,}",
         help=f"How many of the {pool:,} calibration inputs are used. Fewer make the rate of a single set vary more.",
     )  # fmt: skip

@@ -85,7 +85,10 @@ def batch(config: FolderSettings, stored: Stored | None) -> "NDArray[Any] | None
         return np.asarray(labels[str(label)].score_vectors) if label in labels else None
     if chosen == TABLE:
         files = score_files("guarantee", SLOTS, lambda name, data: (name, data))
-        return _read(*files["shift"]) if "shift" in files else None
+        from idecode_core.files.archives import File
+        from idecode_core.files.tables import read_table
+
+        return read_table(File(*files["shift"])).vectors() if "shift" in files else None
     modality = modality_of(config)
     samples = (
         from_session(config, modality)
@@ -136,10 +139,3 @@ def result(found: UnderShift, labels: list[str], k: int, epsilon: float) -> None
     left, right = st.columns(2, gap="large")
     left.markdown(f"**Promised.** {SHIFT_PROMISE}")
     right.markdown(f"**Not promised.** {SHIFT_NOT_PROMISED}")
-
-
-def _read(name: str, data: bytes) -> "NDArray[Any]":
-    from idecode_core.files.archives import File
-    from idecode_core.files.tables import read_table
-
-    return read_table(File(name, data)).vectors()

@@ -8,12 +8,13 @@ import streamlit as st
 
 from idecode_core.folder.settings import FILES, FolderSettings, checkpoint_root
 from ui.frame.cache import Stamps, get_detector, stamps
-from ui.frame.catalogue import PAGES, link
+from ui.frame.catalogue import link, pages
 from ui.frame.links import choose_sample
 from ui.frame.look import PRESENT
 from ui.frame.messages import escape
 from ui.frame.modality import modality_of
 from ui.frame.panels import JUDGED, panel
+from ui.frame.samples import Sample
 from ui.frame.settings import current
 from ui.learn.present import state_of
 from ui.learn.teaching import CLASS
@@ -34,6 +35,7 @@ class Door(NamedTuple):
 
     title: str
     icon: str
+    promise: str
     pages: tuple[str, ...]
     ways: tuple[Way, ...] = ()
     """Other than to a page as it opens; they come first."""
@@ -56,26 +58,42 @@ TEACHING = (
     ),
 )
 DOORS = (
-    Door("I have files", "folder_open", ("inspect", "calibrate", "certify")),
-    Door("I compare methods", "monitoring", ("evaluate", "guarantee", "attack_lab")),
-    Door("I teach", "school", ("how_it_works", "break_it", "many_and_streams"), TEACHING),
+    Door(
+        "I have files",
+        "folder_open",
+        "Are they flagged, and why? Or make a detector of them.",
+        ("inspect", "calibrate", "certify"),
+    ),
+    Door(
+        "I compare methods",
+        "monitoring",
+        "How much is caught, what is promised, what fools it?",
+        ("evaluate", "guarantee", "attack_lab"),
+    ),
+    Door(
+        "I teach",
+        "school",
+        "A class of 45 minutes, with things to move.",
+        ("how_it_works", "break_it", "many_and_streams"),
+        TEACHING,
+    ),
 )
 SHOWN = 8  # of each kind: one row
 
 
 def doors() -> None:
-    """What would you like to do? Three answers, side by side."""
-    entries = {page.name: page for page in PAGES if page.path.exists()}
-    for column, door in zip(st.columns(len(DOORS)), DOORS, strict=True):
-        with column, st.container(border=True, height="stretch", gap="xsmall"):
-            st.markdown(f"## :material/{door.icon}: {door.title}")
-            for way in door.ways:
-                link(way.page, way.title, way.icon, way.state)
-                st.caption(way.promise)
-            for page in (entries[name] for name in door.pages if name in entries):
-                link(page.name, page.title, page.icon)
-                if not door.ways:  # the lessons are said by the plan
-                    st.caption(page.promise)
+    """What would you like to do? Three answers, side by side; what a page is for is said when one points at it."""
+    entries = {page.name: page for page in pages()}
+    with st.container(key="doors"):
+        columns = st.columns(len(DOORS), gap="medium")
+    for column, door in zip(columns, DOORS, strict=True):
+        with column:
+            st.markdown(f"## :material/{door.icon}: {door.title}\n:small[{door.promise}]")
+            with st.container(horizontal=True, gap=None):
+                for way in door.ways:
+                    link(way.page, way.title, way.icon, way.state, way.promise)
+                for page in (entries[name] for name in door.pages if name in entries):
+                    link(page.name, page.title, page.icon, help=page.promise)
 
 
 def show_broken() -> None:
@@ -105,14 +123,15 @@ def live_example(config: FolderSettings) -> None:
     if not shown:
         st.info("Open Inspect to try this detector.", icon=":material/search:")
         return
-    with st.container(key="example"):
-        columns = st.columns(2, gap="large")
-    found = {}
-    for column, (key, (title, labels)) in zip(columns, shown.items(), strict=False):
+    st.markdown("**Click a picture: it is judged now.**")
+    choices, judgements, figures = (st.columns(2, gap="large") for _ in range(3))
+    chosen_samples: dict[str, Sample] = {}
+    for column, (key, (title, labels)) in zip(choices, shown.items(), strict=False):
         chosen = f"example_{key}"
         if st.session_state.get(chosen) not in labels:
             st.session_state[chosen] = gallery.first if gallery.first in labels else next(iter(labels))
-        found[key] = (column, modality.find(config, st.session_state[chosen]))
+        if (sample := modality.find(config, st.session_state[chosen])) is not None:
+            chosen_samples[key] = sample
         with column:
             choose_sample(
                 f"{modality.prefix}{key}", title, labels, st.session_state[chosen], chosen, reset="draw"
@@ -122,17 +141,18 @@ def live_example(config: FolderSettings) -> None:
     from ui.inspect.verdict import show_aggregate, show_power, show_words
 
     detector, settings = get_detector(config), current()
-    samples = [sample for _, sample in found.values() if sample is not None]
+    samples = list(chosen_samples.values())
     vectors = score_vectors(detector, samples, settings.seed)
     judged = verdicts(detector, [sample.content_hash for sample in samples], vectors, settings)
-    for (key, (column, _)), sample, verdict in zip(found.items(), samples, judged, strict=True):
-        with column:
-            with st.container(horizontal=True, vertical_alignment="center", key=f"picture_{key}"):
-                with st.container(width=modality.width):
-                    modality.show(sample)
-                with st.container(width="stretch", gap="xsmall"):
-                    show_words(sample, verdict)
-            show_aggregate(detector, verdict, settings, height=200, key=f"aggregate_{key}")
+    for words, figure, key, verdict in zip(judgements, figures, chosen_samples, judged, strict=False):
+        sample = chosen_samples[key]
+        with words, st.container(horizontal=True, vertical_alignment="center", key=f"picture_{key}"):
+            with st.container(width=modality.width):
+                modality.show(sample)
+            with st.container(width="stretch", gap="xsmall"):
+                show_words(sample, verdict, brief=True)
+        with figure:
+            show_aggregate(detector, verdict, settings, height=190, key=f"aggregate_{key}")
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button(
             f"Inspect a {modality.thing} of your own", type="primary", icon=":material/upload_file:"

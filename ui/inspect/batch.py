@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from idecode_core.conformal import FalseDetectionLaw, observed_band
 from idecode_core.conformal.judge import Judgement
 from idecode_core.detector import Detector
+from idecode_core.files.cells import defused
 from idecode_core.plots.style import DARK, ID, LIGHT, OOD
 from idecode_core.verdict import counting
 from ui.frame.links import one_of
@@ -28,19 +29,18 @@ from ui.inspect.grid import ORDERS, choose_order, pictures, strangest_first, tag
 
 def step_buttons(
     key: str,
-    before: tuple[str, str, str],
-    after: tuple[str, str, str],
+    before: tuple[str, str],
+    after: tuple[str, str],
     at: int,
     count: int,
     go: Callable[..., None],
     *arguments: Any,
 ) -> None:
-    """`before` and `after` are a button's words, shortcut and icon; `go` is called with the arguments and the new place."""
-    for (label, shortcut, icon), step in ((before, -1), (after, 1)):
+    """`before` and `after` are a button's words and its shortcut, which it shows; `go` is called with the arguments and the new place."""
+    for (label, shortcut), step in ((before, -1), (after, 1)):
         st.button(
             label,
             key=f"{key}_{step}",
-            icon=f":material/{icon}:",
             shortcut=shortcut,
             disabled=not 0 <= at + step < count,
             on_click=go,
@@ -178,17 +178,17 @@ def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
         st.info("No file passes these filters.", icon=":material/filter_alt_off:")
         return
     if view == "Pictures":
-        pictures(samples, found, order, row, lambda place: _look(place))
+        pictures(samples, found, order, row, _look)
     else:
         _table(samples, found, order, row)
-    st.caption(f"k = {found.k:,}. {counting(samples[0].modality.noun)}")
     seen = np.flatnonzero(order == row)
     at = int(seen[0]) if seen.size else -1
     with st.container(horizontal=True, vertical_alignment="center"):
-        before, after = ("Before", "Shift+Up", "arrow_upward"), ("After", "Shift+Down", "arrow_downward")
-        if st.session_state.get("b_order", ORDERS[0]) == ORDERS[0]:
-            before, after = ("Stranger", *before[1:]), ("Less strange", *after[1:])
-        step_buttons("row_step", before, after, at, len(order), _step_row, order)
+        by_rank = st.session_state.get("b_order", ORDERS[0]) == ORDERS[0]
+        before, after = ("Stranger", "Less strange") if by_rank else ("Before", "After")
+        step_buttons(
+            "row_step", (before, "Shift+Up"), (after, "Shift+Down"), at, len(order), _step_row, order
+        )
         place = f"Row {at + 1:,} of {len(order):,}" if seen.size else "Not among those that pass the filters"
         st.caption(f"{place}: {escape(samples[row].name)}")
 
@@ -197,14 +197,14 @@ def _table(samples: Sequence[Sample], found: Judgement, order: NDArray[np.intp],
     import pandas as pd  # type: ignore[import-untyped]
 
     rows = {
-        "File": [samples[i].name for i in order],
+        "File": [defused(samples[i].name) for i in order],  # a table can be taken home as CSV
         "Verdict": [found[i].answer for i in order.tolist()],
         "p-value": found.p_values[order],
         "Rank": found.ranks[order],
         "Score": found.scores[order],
     }
     if any(tags := tags_of(samples)):
-        rows["Tags"] = [", ".join(tags[i]) for i in order]
+        rows["Tags"] = [defused(", ".join(tags[i])) for i in order]
     if len(order) <= PICTURED:
         rows = {"": [data_uri(samples[i].thumbnail) for i in order], **rows}
     at = np.flatnonzero(order == row).tolist()
@@ -215,9 +215,7 @@ def _table(samples: Sequence[Sample], found: Judgement, order: NDArray[np.intp],
             "": st.column_config.ImageColumn(width="small"),
             "File": st.column_config.TextColumn(width="medium"),
             "p-value": st.column_config.NumberColumn(format="%.3g"),
-            "Rank": st.column_config.NumberColumn(
-                format="localized", help=f"k = {found.k:,}. {counting(samples[0].modality.noun)}"
-            ),
+            "Rank": st.column_config.NumberColumn(format="localized"),
             "Score": st.column_config.NumberColumn(format="%.4g"),
         },
         hide_index=True,
@@ -228,6 +226,7 @@ def _table(samples: Sequence[Sample], found: Judgement, order: NDArray[np.intp],
         selection_default={"selection": {"rows": at}},
         alt=f"{len(order)} files, with verdict, p-value, rank and score",
     )
+    st.caption(f"k = {found.k:,}. {counting(samples[0].modality.noun)}")
 
 
 def _look(row: int) -> None:
@@ -243,15 +242,9 @@ def verdict_colour(answer: str) -> str:
 
 def _choose_row(order: NDArray[np.intp], rows: Sequence[int]) -> None:
     if rows:
-        _go_to(order, rows[0])
-        rerun_on("row")
+        _look(int(order[rows[0]]))
 
 
 def _step_row(order: NDArray[np.intp], place: int) -> None:
     st.session_state["row_moves"] = st.session_state.get("row_moves", 0) + 1  # a table that shows the new row
-    _go_to(order, place)
-    rerun_on("row")
-
-
-def _go_to(order: NDArray[np.intp], place: int) -> None:
-    st.session_state["row"], st.session_state["draw"] = int(order[place]), None
+    _look(int(order[place]))

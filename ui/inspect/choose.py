@@ -116,15 +116,12 @@ def choose_samples(config: FolderSettings) -> list[Sample]:
     return samples
 
 
-def offer_to_switch(config: FolderSettings) -> None:
-    """Files of the other kind wait: a click, and a detector that takes them does."""
-    waiting = st.session_state.get("other_kind")
-    if not waiting:
-        return
-    configs = get_configs()
+def offer_to_switch(config: FolderSettings) -> bool:
+    """Whether files of the other kind wait: a click, and a detector that takes them does."""
+    waiting, configs = st.session_state.get("other_kind"), get_configs()
     other = next((name for name in in_order(configs) if configs[name].modality != config.modality), None)
-    if other is None:
-        return
+    if not waiting or other is None:
+        return False
     things = modality_of(configs[other]).plural
     with st.container(horizontal=True, vertical_alignment="center", key="switch"):
         st.info(
@@ -135,6 +132,7 @@ def offer_to_switch(config: FolderSettings) -> None:
         st.button(
             f"Use {other} for them", key="switch_detector", type="primary", on_click=_switch, args=(other,)
         )
+    return True
 
 
 def _switch(name: str) -> None:
@@ -250,7 +248,6 @@ def as_the_model_sees_it(detector: Detector, sample: Sample, seed: int) -> None:
     seen = list(input_pictures(model_input(detector, sample, seed)))
     if not seen:
         return
-    st.markdown("### What the model sees")
     with st.container(horizontal=True, key="model_input"):
         with st.container(width=LARGE):
             st.image(sample.picture, width=LARGE, alt=f"{sample.name}, as it came")

@@ -1,5 +1,5 @@
 """The transformed variants of one input: a gallery and a chart of their scores, each choosing for the other; and why a draw
-scores what it scores, in parts that add up.
+scores what it scores, in parts that add up. And what more draws, or others, do to the p-value.
 
 A draw may hold several variants (four when it takes all rotation ranges, one for each member of a merged detector);
 its score is the one that enters V. So the unit of choice is the draw.
@@ -7,6 +7,7 @@ its score is the one that enters V. So the unit of choice is the draw.
 
 import html
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -24,16 +25,17 @@ from idecode_core.scorer import Inspected, Variant
 from idecode_core.scorers.merged import MergedScorer
 from ui.frame.cache import remembered
 from ui.frame.links import link_value, put_in_link
-from ui.frame.look import CHART, themed
-from ui.frame.look import chart as shown_chart
+from ui.frame.look import CHART, chart, themed
 from ui.frame.messages import escape
-from ui.frame.panels import panel, rerun_on
+from ui.frame.panels import JUDGED, panel, rerun_on
 from ui.frame.samples import Sample, data_uri, png
-from ui.frame.scores import MAX_INSPECTED
+from ui.frame.scores import MAX_INSPECTED, growing_p_values, vectors_over_seeds
 from ui.frame.settings import current
+from ui.frame.verdicts import verdicts
 from ui.inspect.batch import chosen_row, step_buttons
 from ui.inspect.choose import look_at
 
+SEEDS = 10
 GAP = 2  # pixels between the variants of a strip
 STYLE = """
 <style>
@@ -70,7 +72,16 @@ def draws(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.flo
 def scores_chart(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
     """The scores of single draws over the calibration band."""
     scores = vectors[chosen_row(samples), : current().n]
-    chart(scores, detector, chosen_draw(scores))
+    chosen = chosen_draw(scores)
+    key = f"draw_chart_{chosen}"  # a new chart for each choice, so that no old selection lingers in it
+    st.plotly_chart(
+        themed(figures.draw_scores(scores, detector.calibration.score_vectors.ravel(), chosen, height=216)),
+        key=key,
+        on_select=lambda: _choose(_clicked(st.session_state[key])),
+        selection_mode="points",
+        config=CHART,
+        alt=f"Scores of {len(scores)} draws against the calibration band",
+    )
 
 
 @panel("explain", on=("n", "row", "draw"))
@@ -109,13 +120,76 @@ def why(detector: Detector, inspected: Inspected, draw: int, variants: Sequence[
             for one in variants
         ]
     if len(bars) > 1:
-        shown_chart(
+        chart(
             score_parts([name for name, _ in bars], [value for _, value in bars]),
             key="why_chart",
             alt=f"The parts of the score of draw {draw + 1}: {words}",
         )
     lines = [f"**{escape(part.name)}** ({part.value:.3g}): {escape(part.words)}." for part in found]
     st.caption("  \n".join([*lines, escape(words)] if words else lines))
+
+
+def chance(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+    """What more draws, and other draws, do to the p-value."""
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown("### More transforms")
+        st.caption("Does the p-value settle as n grows? If it still wanders at the right, use more.")
+        growth(detector, samples, vectors)
+    with right:
+        st.markdown("### Other transforms")
+        drawn(detector, samples)
+
+
+@panel("growth", on=(*JUDGED, "row"))
+def growth(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+    """The p-value against the number of draws."""
+    settings, row = current(), chosen_row(samples)
+    p_values = growing_p_values(detector, samples[row], vectors[row], settings.seed, settings.aggregate)
+    chart(
+        figures.p_as_n_grows(p_values, settings.epsilon, settings.n),
+        key="growth_chart",
+        alt=f"The p-value for n from 1 to {len(p_values)}",
+    )
+
+
+@panel("drawn", on=(*JUDGED, "row"))
+def drawn(detector: Detector, samples: Sequence[Sample]) -> None:
+    """The p-value under ten seeds, once the visitor asked for it."""
+    settings, sample = current(), samples[chosen_row(samples)]
+    drawn_for = (detector.name, sample.content_hash, settings.seed)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Re-draw the transforms",
+            icon=":material/casino:",
+            on_click=_next_seed,
+            help="Takes the next seed: other random transforms of the same input.",
+        )
+        if st.button(
+            f"Draw {SEEDS} times", icon=":material/replay_10:", help="Scores the input under ten seeds."
+        ):
+            st.session_state["drawn_for"] = drawn_for
+    if st.session_state.get("drawn_for") != drawn_for:
+        st.caption("How much of the p-value is the luck of the draw? Draw ten times and see it move.")
+        return
+    seeds = [settings.seed + i for i in range(SEEDS)]
+    vectors = vectors_over_seeds(detector, sample, seeds)
+    found = verdicts(detector, (), vectors, replace(settings, smoothed=False))
+    low, high = found.p_values.min(), found.p_values.max()
+    st.caption(
+        f"Over {SEEDS} seeds p runs from {low:.3g} to {high:.3g}; flagged {found.is_ood.sum()} times of {SEEDS}. "
+        "A wide spread asks for a larger n."
+    )
+    chart(
+        figures.p_over_seeds(found.p_values, seeds, settings.epsilon, height=240),
+        key="chance_chart",
+        alt=f"p-values under {SEEDS} seeds",
+    )
+
+
+def _next_seed() -> None:
+    st.session_state["seed"] = int(st.session_state["seed"]) + 1
+    st.rerun()
 
 
 def grouped(key: object, inspected: Inspected) -> list[tuple[list[Variant], str]]:
@@ -138,24 +212,11 @@ def chosen_draw(scores: NDArray[np.float64]) -> int:
     return chosen if chosen is not None and 0 <= chosen < len(scores) else int(np.argmax(scores))
 
 
-def chart(scores: NDArray[np.float64], detector: Detector, chosen: int) -> None:
-    key = f"draw_chart_{chosen}"  # a new chart for each choice, so that no old selection lingers in it
-    st.plotly_chart(
-        themed(figures.draw_scores(scores, detector.calibration.score_vectors.ravel(), chosen, height=216)),
-        key=key,
-        on_select=lambda: _choose(_clicked(st.session_state[key])),
-        selection_mode="points",
-        config=CHART,
-        alt=f"Scores of {len(scores)} draws against the calibration band",
-    )
-
-
 def steps(chosen: int, count: int) -> None:
     """To the draw before and after, with the arrow keys too."""
     with st.container(horizontal=True, vertical_alignment="center", width="content", key="draw_steps"):
         st.caption(f"Draw {chosen + 1} of {count}", width="content")
-        before, after = ("Draw before", "Left", "arrow_back"), ("Draw after", "Right", "arrow_forward")
-        step_buttons("draw_step", before, after, chosen, count, _choose)
+        step_buttons("draw_step", ("Draw before", "Left"), ("Draw after", "Right"), chosen, count, _choose)
 
 
 def strip(pictures: list[str], scores: NDArray[np.float64], chosen: int) -> None:

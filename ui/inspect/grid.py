@@ -14,7 +14,7 @@ from ui.frame.panels import rerun_on
 from ui.frame.samples import Sample, data_uri
 from ui.frame.session import opened
 
-VIEWS = ("Table", "Pictures")
+VIEWS = ("Pictures", "Table")
 VERDICTS = ("all verdicts", "flagged", "not flagged")
 ORDERS = ("strangest first", "least strange first", "by name")
 ALL, UNTAGGED = "all tags", "without a tag"

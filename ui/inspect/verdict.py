@@ -25,12 +25,12 @@ from ui.frame.look import chart
 from ui.frame.messages import escape
 from ui.frame.panels import JUDGED, panel
 from ui.frame.samples import Sample
-from ui.frame.scores import growing_p_values, score_vectors, stored_or_none, vectors_over_seeds
+from ui.frame.scores import score_vectors, stored_or_none
 from ui.frame.settings import Chosen, current
 from ui.frame.verdicts import coloured_answer, verdicts
 from ui.inspect.batch import choose_rule, chosen_row, settle_row, table
 from ui.inspect.choose import as_the_model_sees_it, look_at
-from ui.inspect.draws import draws, explain, scores_chart
+from ui.inspect.draws import chance, draws, explain, scores_chart
 from ui.inspect.strange import strange
 
 
@@ -51,9 +51,6 @@ def _caught(config: FolderSettings, n: int, epsilon: float, aggregate: str) -> t
     """Kept for all visitors; nothing where no scores are stored."""
     stored = stored_or_none(config)
     return power(stored, n, epsilon, aggregate) if stored else ()
-
-
-SEEDS = 10
 
 
 def judged(
@@ -147,26 +144,21 @@ def results(
     draws(detector, samples, vectors)
     left, right = st.columns(2, gap="medium")
     with left:
-        titled(
-            "Non-conformity score (NCM) per transform",
-            "How strange each variant is to the model, higher is stranger. The grey band "
+        st.markdown(
+            "### Non-conformity score (NCM) per transform",
+            help="How strange each variant is to the model, higher is stranger. The grey band "
             "holds the middle 90 % of the calibration set's. Choose a point or a picture to enlarge that draw.",
         )
         scores_chart(detector, samples, vectors)
     with right:
-        titled(
-            "All of them as one score, F(V)",
-            "The scores of the n transforms together, among those of the calibration set. Its rank "
+        st.markdown(
+            "### All of them as one score, F(V)",
+            help="The scores of the n transforms together, among those of the calibration set. Its rank "
             "there gives the p-value.",
         )
         aggregate(detector, screen)
     caught(config)
     return screen
-
-
-def titled(title: str, plain: str) -> None:
-    """The paper's word, and what it means."""
-    st.markdown(f"### {title}", help=plain)
 
 
 def depth(
@@ -188,12 +180,15 @@ def depth(
             titles[title]()
 
 
-def show_words(sample: Sample, verdict: Verdict) -> None:
+def show_words(sample: Sample, verdict: Verdict, *, brief: bool = False) -> None:
+    """The verdict as a sentence, and what it means; where it has to be brief, for who points at it."""
     answer, reason = coloured_answer(verdict, sample.modality.noun)
     means, does_not = meaning(verdict, sample.modality.noun)
     st.caption(f"{escape(sample.name)} · {sample.truth}" if sample.truth else escape(sample.name))
-    st.markdown(f"## {answer} {reason}")
-    st.markdown(f":small[**It means:** {means}]  \n:small[**It does not mean:** {does_not}]")
+    words = f"**It means:** {means}  \n**It does not mean:** {does_not}"
+    st.markdown(f"## {answer} {reason}", help=words if brief else None)
+    if not brief:
+        st.markdown(words)
 
 
 def show_aggregate(
@@ -217,69 +212,6 @@ def show_aggregate(
     )
 
 
-def chance(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
-    """What more draws, and other draws, do to the p-value."""
-    left, right = st.columns(2, gap="large")
-    with left:
-        st.markdown("### More transforms")
-        st.caption("Does the p-value settle as n grows? If it still wanders at the right, use more.")
-        growth(detector, samples, vectors)
-    with right:
-        st.markdown("### Other transforms")
-        drawn(detector, samples)
-
-
-@panel("growth", on=(*JUDGED, "row"))
-def growth(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
-    """The p-value against the number of draws."""
-    settings, row = current(), chosen_row(samples)
-    p_values = growing_p_values(detector, samples[row], vectors[row], settings.seed, settings.aggregate)
-    chart(
-        figures.p_as_n_grows(p_values, settings.epsilon, settings.n),
-        key="growth_chart",
-        alt=f"The p-value for n from 1 to {len(p_values)}",
-    )
-
-
-@panel("drawn", on=(*JUDGED, "row"))
-def drawn(detector: Detector, samples: Sequence[Sample]) -> None:
-    """The p-value under ten seeds, once the visitor asked for it."""
-    settings, sample = current(), samples[chosen_row(samples)]
-    drawn_for = (detector.name, sample.content_hash, settings.seed)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            "Re-draw the transforms",
-            icon=":material/casino:",
-            on_click=_next_seed,
-            help="Takes the next seed: other random transforms of the same input.",
-        )
-        if st.button(
-            f"Draw {SEEDS} times", icon=":material/replay_10:", help="Scores the input under ten seeds."
-        ):
-            st.session_state["drawn_for"] = drawn_for
-    if st.session_state.get("drawn_for") != drawn_for:
-        st.caption("How much of the p-value is the luck of the draw? Draw ten times and see it move.")
-        return
-    seeds = [settings.seed + i for i in range(SEEDS)]
-    vectors = vectors_over_seeds(detector, sample, seeds)
-    found = verdicts(detector, (), vectors, replace(settings, smoothed=False))
-    low, high = found.p_values.min(), found.p_values.max()
-    st.caption(
-        f"Over {SEEDS} seeds p runs from {low:.3g} to {high:.3g}; flagged {found.is_ood.sum()} times of {SEEDS}. "
-        "A wide spread asks for a larger n."
-    )
-    chart(
-        figures.p_over_seeds(found.p_values, seeds, settings.epsilon, height=240),
-        key="chance_chart",
-        alt=f"p-values under {SEEDS} seeds",
-    )
-
-
-def _next_seed() -> None:
-    st.session_state["seed"] = int(st.session_state["seed"]) + 1
-    st.rerun()
-
-
 @panel("versus", on=(*JUDGED, "row", "rule"))
 def versus(config: FolderSettings, samples: Sequence[Sample]) -> None:
     """A second detector to choose, and then two columns. Each file alone: a batch is judged by one detector."""
@@ -299,6 +231,7 @@ def versus(config: FolderSettings, samples: Sequence[Sample]) -> None:
         others,
         index=None,
         placeholder="Another detector on the same file",
+        label_visibility="collapsed",
         key="versus",
         **LINKED,
     )
