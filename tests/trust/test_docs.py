@@ -19,12 +19,14 @@ import pytest
 import soundfile
 import typer
 from PIL import Image
+from playwright.sync_api import Page, expect
 from small import random_images
 from test_train_folder import small_network, write_pictures  # noqa: F401  a fixture
 
 from idecode_core import train_folder
 from idecode_core.cli.app import app, main
 from idecode_core.image.sets import load_images
+from tools.site import notebooks
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -210,6 +212,20 @@ def test_llms_txt_leads_to_files_that_exist() -> None:
     targets = re.findall(r"\]\(([^)]+)\)", (ROOT / "llms.txt").read_text(encoding="utf-8"))
     assert len(targets) > 8
     assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_a_notebooks_figure_is_drawn_on_its_page(tmp_path: Path, visitor: Page) -> None:
+    """They were empty: the library that draws them was on the site, and no page asked for it."""
+    figure = {"data": [{"type": "scatter", "y": [1, 3, 2]}], "layout": {}}
+    output = {"output_type": "display_data", "data": {notebooks.PLOTLY: figure}}
+    cell = {"cell_type": "code", "id": "a", "source": ["figure"], "outputs": [output]}
+    for name in ("notebooks", "assets"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "assets" / "plotly.min.js").write_bytes(notebooks.plotly_script())
+    html = FENCE.sub("", notebooks.page([cell], "a.ipynb"))
+    (tmp_path / "notebooks" / "a.html").write_text(f"<!doctype html><meta charset=utf-8>{html}")
+    visitor.goto((tmp_path / "notebooks" / "a.html").as_uri())
+    expect(visitor.locator(".js-plotly-plot .scatterlayer .trace")).to_have_count(1)
 
 
 def test_the_site_builds_without_a_warning_and_asks_nobody(tmp_path: Path) -> None:

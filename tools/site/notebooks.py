@@ -35,8 +35,15 @@ def pages() -> dict[str, str]:
     rendered = {}
     for path in all_of_them():
         text = path.read_text(encoding="utf-8") if as_stored else executed(path)
-        rendered[f"notebooks/{path.stem}.md"] = "\n\n".join(blocks(json.loads(text)["cells"], path.name))
+        rendered[f"notebooks/{path.stem}.md"] = page(json.loads(text)["cells"], path.name)
     return rendered
+
+
+def page(cells: list[dict[str, Any]], name: str) -> str:
+    """Markdown of a notebook, and what draws its figures once the page is there."""
+    text = "\n\n".join(blocks(cells, name))
+    script = '<script src="../assets/plotly.min.js"></script>'
+    return f"{text}\n\n{script}\n" if 'class="figure"' in text else text
 
 
 def executed(path: Path) -> str:
