@@ -110,6 +110,7 @@ def merge(
     ] = None,
     data_root: inputs.DataRoot = None,
     as_json: inputs.Json = False,
+    as_csv: inputs.Csv = False,
 ) -> None:
     """Merge detectors that were trained on the same points.
 
@@ -134,4 +135,5 @@ def merge(
         f"--detector {place}{'' if made.dataset else advice}",
         {"detector": str(place), "members": members, "k": k},
         as_json,
+        as_csv,
     )

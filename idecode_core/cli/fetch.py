@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from idecode_core.cli.inputs import Csv, DataRoot, Json, Replace, complain, print_rows, told
+from idecode_core.cli.inputs import Csv, DataRoot, Json, Replace, complain, print_rows
 from idecode_core.errors import SettingError
 from idecode_core.files.names import printable
 
@@ -25,6 +25,7 @@ def fetch(
     ],
     data_root: DataRoot = None,
     as_json: Json = False,
+    as_csv: Csv = False,
 ) -> None:
     """Download datasets and store them as <data root>/<name>-<split>.npz. Needs internet.
 
@@ -38,9 +39,13 @@ def fetch(
 
     root = find_root(data_root)
     fetching.check_names(names)
+    for_programs, titles = as_json or as_csv, True
     for name in names:
-        for path in fetching.fetch(name, root, report=complain if as_json else typer.echo):
-            told(f"{path}: written", {"dataset": path.stem, "path": str(path)}, as_json)
+        for path in fetching.fetch(name, root, report=complain if for_programs else typer.echo):
+            row = {"dataset": path.stem, "path": str(path)}
+            if not print_rows([row], as_json=as_json, as_csv=as_csv, titles=titles):
+                typer.echo(f"{path}: written")
+            titles = False
 
 
 @app.command()

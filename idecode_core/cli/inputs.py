@@ -89,9 +89,9 @@ def complain(sentence: str) -> None:
     print(f"idecode: {printable(sentence)}", file=sys.stderr)
 
 
-def told(sentence: str, record: Mapping[str, Any], as_json: bool) -> None:
-    """One result: a sentence for people, or its record as a line of JSON."""
-    if not print_rows([record], as_json=as_json):
+def told(sentence: str, record: Mapping[str, Any], as_json: bool, as_csv: bool) -> None:
+    """One result: a sentence for people, or its record for programs."""
+    if not print_rows([record], as_json=as_json, as_csv=as_csv):
         typer.echo(sentence)
 
 

@@ -65,6 +65,7 @@ def score(
         bool, typer.Option("--verify", help="Read scored files again; score those whose content has changed.")
     ] = False,
     as_json: inputs.Json = False,
+    as_csv: inputs.Csv = False,
 ) -> None:
     """Score many files. One row per file: p-value, flag, score, score vector, or why it has none.
 
@@ -109,6 +110,7 @@ def score(
         f"{total.now / max(seconds, 1e-9):,.1f} per second.",
         {"folder": str(out), **vars(total), "epsilon": epsilon, "delta": delta, "seconds": seconds},
         as_json,
+        as_csv,
     )
 
 

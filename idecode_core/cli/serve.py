@@ -132,6 +132,7 @@ def export(
         bool, typer.Option("--onnx", help="As an ONNX network, with the calibration beside it.")
     ] = False,
     as_json: inputs.Json = False,
+    as_csv: inputs.Csv = False,
 ) -> None:
     """Write a detector's network for ONNX Runtime: pixels and drawn transforms in, base scores out. Needs the extra [onnx].
 
@@ -152,4 +153,5 @@ def export(
         f"{out}: model.onnx, calibration.npz with k = {k:,}, and onnx.json, which explains both.",
         {"folder": str(out), "detector": loaded.name, "k": k, "n_max": loaded.calibration.n_max},
         as_json,
+        as_csv,
     )

@@ -8,7 +8,17 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from idecode_core.cli.inputs import DataRoot, Device, Json, Replace, complain, print_rows, progress_bars, told
+from idecode_core.cli.inputs import (
+    Csv,
+    DataRoot,
+    Device,
+    Json,
+    Replace,
+    complain,
+    print_rows,
+    progress_bars,
+    told,
+)
 from idecode_core.errors import SettingError
 from idecode_core.files.names import NOUNS
 
@@ -78,6 +88,7 @@ def train(
     summary: Annotated[str, typer.Option(help="What belongs, in your own words.")] = "",
     seed: Annotated[int, typer.Option(help="Seed of the split of your files.")] = 0,
     as_json: Json = False,
+    as_csv: Csv = False,
 ) -> None:
     """Train a model on your own files or by a recipe, calibrate it on held-out data and save it as a detector folder.
 
@@ -120,6 +131,7 @@ def train(
                 f"{place}: trained and calibrated on {k:,} held-out {NOUNS[made.scorer.modality]}s. Use it with --detector {place}",
                 {"detector": str(place), "recipe": recipe, "k": k, "n_max": made.calibration.n_max},
                 as_json,
+                as_csv,
             )
         return
     source = Path(recipe)
@@ -133,7 +145,7 @@ def train(
 
         with progress_bars() as report:
             judged = judge_folder(source, judge, audio=audio, epsilon=epsilon, device=device, report=report)
-        if not print_rows(judged.rows(), as_json=as_json):
+        if not print_rows(judged.rows(), as_json=as_json, as_csv=as_csv):
             typer.echo("\n".join(judged.sentences()))
         return
     from idecode_core.training.run_state import World
@@ -157,14 +169,14 @@ def train(
             device=device,
             report=report,
         )
-        if speaks and not as_json:
+        if speaks and not (as_json or as_csv):
             typer.echo("\n".join(plan.sentences()))
         elif speaks and plan.too_few:
             complain(plan.too_few)
         trained = plan.train(report)
     if trained is None:
         return
-    told("\n" + "\n".join(trained.sentences()), trained.record(), as_json)
+    told("\n" + "\n".join(trained.sentences()), trained.record(), as_json, as_csv)
 
 
 class EpochProgress:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,9 +38,12 @@ def defused(value: Any) -> Any:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], titles: bool = True) -> str:
-    """Rows of equal columns as CSV; no title and no text in them can become a formula, and a text that is a number stays one."""
+    """Rows of equal columns as CSV; no title and no text in them can become a formula, and a text that is a number stays one.
+    Lists and tables are JSON in their cell."""
 
     def cell(value: Any) -> Any:
+        if isinstance(value, list | dict):
+            return json.dumps(value)
         return value if isinstance(value, str) and is_number(value) else defused(value)
 
     text = io.StringIO()

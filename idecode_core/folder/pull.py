@@ -20,7 +20,6 @@ from urllib.parse import quote, urlparse
 from idecode_core.errors import CheckpointError, IdecodeError, InputError, SettingError
 from idecode_core.files.archives import File, climbs, read_zip
 from idecode_core.files.read import DAMAGE, read_json, reason
-from idecode_core.folder.detector import load_detector
 from idecode_core.folder.manifest import LISTED, check_file
 from idecode_core.folder.place import check_name, new_place, write_detector_folder
 from idecode_core.folder.settings import FILES, read_settings, user_detectors
@@ -129,6 +128,8 @@ def pull_zip(
 
 
 def _place(out: Path, replace: bool, fetch: Callable[[Path], None]) -> Path:
+    from idecode_core.folder.detector import load_detector  # which needs torch: a list of names does not
+
     folder = new_place(out, replace)
 
     def fill(new: Path) -> None:

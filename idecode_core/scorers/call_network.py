@@ -240,7 +240,10 @@ def imported_network(place: str) -> Any:
         return named if needed else named()
     except IdecodeError:
         raise
-    except Exception as error:  # foreign code may raise anything
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # foreign code may raise anything; its end would be ours, with status 0
         raise SettingError(
             f"The model {place} could not be had ({type(error).__name__}: {reason(error)}): expected a function {name} in the module "
             f"{module} that gives the network. Run it where that module can be imported."

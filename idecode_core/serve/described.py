@@ -1,11 +1,10 @@
 """What the service takes and gives: for OpenAPI, from which clients are generated, and for people on /docs."""
 
 import html
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Any
 
-from fastapi import Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from idecode_core.conformal.settings import Settings
 
@@ -47,21 +46,18 @@ class Health(BaseModel):
     version: str
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Settings of one request; the service's own where they are left out."""
+class Asked(BaseModel, extra="forbid"):
+    """Settings of one request; the service's own where they are left out. One that is not known is refused: it may be a slip."""
 
-    n: Annotated[int | None, Query(ge=1, description="Transforms drawn for each file.")] = None
-    epsilon: Annotated[float | None, Query(gt=0, lt=1, description="Bound on the false detection rate.")] = (
-        None
+    n: int | None = Field(None, ge=1, description="Transforms drawn for each file.")
+    epsilon: float | None = Field(None, gt=0, lt=1, description="Bound on the false detection rate.")
+    delta: float | None = Field(
+        None, gt=0, lt=1, description="Keep it for a share 1 - delta of all calibration sets."
     )
-    delta: Annotated[
-        float | None, Query(gt=0, lt=1, description="Keep it for a share 1 - delta of all calibration sets.")
-    ] = None
-    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Seed of the draws.")] = None
+    seed: int | None = Field(None, ge=0, lt=2**63, description="Seed of the draws.")
 
     def over(self, settings: Settings) -> Settings:
-        return replace(settings, **{name: value for name, value in vars(self).items() if value is not None})
+        return replace(settings, **self.model_dump(exclude_none=True))
 
 
 BINARY = {"type": "string", "format": "binary"}

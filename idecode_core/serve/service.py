@@ -12,7 +12,7 @@ from typing import Annotated
 from uuid import uuid4
 
 import numpy as np
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPBearer
@@ -254,7 +254,7 @@ def make_service(
         app.add_exception_handler(kind, explained)
 
     @app.post("/detect", dependencies=asks, response_model=Answer, responses=FAILURES, openapi_extra=ONE_FILE)
-    async def detect(request: Request, asked: Annotated[Asked, Depends()]) -> Answer:
+    async def detect(request: Request, asked: Annotated[Asked, Query()]) -> Answer:
         """One file."""
         return await service.detect_one(request, asked)
 
@@ -265,7 +265,7 @@ def make_service(
         responses=FAILURES,
         openapi_extra=MANY_FILES,
     )
-    async def detect_many(request: Request, asked: Annotated[Asked, Depends()]) -> list[Result]:
+    async def detect_many(request: Request, asked: Annotated[Asked, Query()]) -> list[Result]:
         """Several files at once, in their order; one that cannot be read does not stop the others."""
         return await service.detect_many(request, asked)
 

@@ -20,6 +20,7 @@ from idecode_core.cli import app as commands
 from idecode_core.cli.app import main
 from idecode_core.conformal.certify import certify
 from idecode_core.detector import Detector
+from idecode_core.files.cells import csv_text
 from idecode_core.folder.detector import save_detector
 from idecode_core.image.fetch import list_sets
 
@@ -87,6 +88,7 @@ def test_the_page_lists_every_command_with_its_options_and_a_call_that_is_there(
             assert callable(getattr(home, thing))
     without = {name for name, options in found.items() if "--json" not in options}
     assert without <= {"serve", "mcp", "app", "paper", "reproduce"}  # they answer otherwise, or not at all
+    assert without == {name for name, options in found.items() if "--csv" not in options}
 
 
 def test_every_call_is_used_by_a_test_and_those_for_own_files_by_notebook_05() -> None:
@@ -136,6 +138,9 @@ def test_results_come_as_json(run, photos, tmp_path) -> None:
     status, out, _ = run("export", "--onnx", "-d", "mine", "--out", "onnx", "--json")
     assert status == 0
     assert json.loads(out) == {"folder": "onnx", "detector": "mine", "k": 30, "n_max": 2}
+    _, out, _ = run("score", "photos", "--out", "scores", "-d", "mine", "--n", 2, "--workers", 1, "--csv")
+    (row,) = csv.DictReader(out.splitlines())
+    assert (row["files"], row["now"], row["folder"]) == ("4", "0", "scores")
     _, out, _ = run(
         "calibrate", "photos", "-d", "mine", "--n-max", 2, "--out", "new", "--ood", "photos", "--csv"
     )
@@ -165,6 +170,20 @@ def test_datasets_and_the_registry_come_as_rows(run, tmp_path, monkeypatch) -> N
         "sha256": "",
     }
     assert run("pull", "--list", "--csv")[1].splitlines()[1] == "'=mine,https://example.org/mine.zip,"
+
+
+def test_a_list_in_a_row_is_json_in_its_cell() -> None:
+    (row,) = csv.DictReader(csv_text([{"members": ["=a", "b"], "parts": {"k": 3}}]).splitlines())
+    assert {name: json.loads(cell) for name, cell in row.items()} == {
+        "members": ["=a", "b"],
+        "parts": {"k": 3},
+    }
+
+
+def test_the_registry_is_listed_without_torch() -> None:
+    program = "import sys; import idecode_core.folder.pull; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_certify_keeps_every_column_whatever_its_title_and_type(run, tmp_path) -> None:

@@ -313,6 +313,8 @@ def test_all_errors_have_one_shape_and_the_request_s_id(service):
         ("/health", 405),
         ("/detect?n=x", 422),
         ("/detect?epsilon=2", 422),
+        ("/detect?epsilom=0.01", 422),  # ignored, the answer would be at another epsilon than was meant
+        ("/detect/many?aggregate=max", 422),
     ):
         found, answer = service.post(b"x", path, **{"X-Request-ID": "mine-7"})
         assert (found, {*answer}, answer["request_id"]) == (status, {"error", "request_id"}, "mine-7")

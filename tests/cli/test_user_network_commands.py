@@ -35,6 +35,9 @@ def predict(x):
 def broken():
     raise RuntimeError("no weights here")
 
+def ends():
+    raise SystemExit(0)
+
 ready = network()
 """
 
@@ -165,6 +168,7 @@ def test_the_app_takes_the_network_that_its_command_has_named(place, capsys, mon
         (("-d", "mine", "--model", "mine_net:nowhere"), "AttributeError"),
         (("-d", "mine", "--model", "nowhere_net:network"), "No module named 'nowhere_net'"),
         (("-d", "mine", "--model", "mine_net:broken"), "no weights here"),
+        (("-d", "mine", "--model", "mine_net:ends"), "SystemExit"),  # status 0 would mean: nothing is flagged
     ],
 )
 def test_what_cannot_be_the_network_is_one_sentence(place, capsys, arguments, words):
