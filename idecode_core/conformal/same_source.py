@@ -41,8 +41,11 @@ class SourceComparison:
             way = f"Yours are more ordinary: a file of yours beats a shipped one only {self.stranger:.0%} of the time."
         else:
             way = "Neither is clearly stranger; the scores are spread differently."
+        p = (
+            f"p = {self.p_value:.2g}" if self.p_value >= 0.001 else "p < 0.001"
+        )  # 1e-53 says no more, and looks like more
         return (
-            f"The two differ (p = {self.p_value:.2g}). {way} With the shipped calibration the bound would not hold "
+            f"The two differ ({p}). {way} With the shipped calibration the bound would not hold "
             "for files like yours; with your own calibration it does."
         )
 

@@ -41,3 +41,6 @@ def test_readings_are_plain_in_each_case():
     assert "No difference was found" in compare(generator.normal(size=50), old).reading()
     assert "more ordinary" in compare(generator.normal(-2, size=50), old).reading()
     assert "spread differently" in compare(generator.normal(0, 4, size=400), old).reading()
+    sure = compare(generator.normal(3, size=150), old)
+    assert sure.p_value < 1e-20
+    assert "(p < 0.001)" in sure.reading()  # 150 files do not make 1e-53
