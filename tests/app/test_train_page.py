@@ -115,12 +115,15 @@ def test_from_a_named_folder_to_a_detector_in_use_over_a_reload(root: Path, tmp_
     assert not after.exception
     assert after.session_state["detector"] == "temples"
     assert read_settings(root / "temples").summary == "temples by daylight"
+    assert "In use on every page" in words(after)
+    assert "| others |" in words(after)  # how good it is stays in view until it is closed
+    after.button(key="train_close").click().run()
     assert background.look() is None
 
 
 RESULT = {
     "detector": "", "model": "mahalanobis", "parts": {}, "failed": False, "weak": [],
-    "false_detections": {"rate": 0.04, "epsilon": 0.05},
+    "false_detections": {"rate": 0.04, "epsilon": 0.05, "low": 0.0, "high": 0.3},
     "against": [{"label": "textures", "points": 20, "auroc": 0.93, "interval": [0.9, 0.97], "detected": 0.5}],
 }  # fmt: skip
 

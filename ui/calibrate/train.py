@@ -13,7 +13,7 @@ from idecode_core.folder.settings import checkpoint_root
 from idecode_core.training import background
 from idecode_core.training.background import State
 from ui.calibrate.bring import Brought
-from ui.calibrate.use import LONGEST_BELONGS, what_is_missing
+from ui.calibrate.use import ask_name, where_to_go
 from ui.frame.links import link_value, put_in_link
 from ui.frame.messages import escape, guard
 from ui.frame.session import is_own_machine
@@ -68,21 +68,7 @@ def _follow(drawn_for: str) -> None:
 
 def ask(belongs: Brought, outside: Brought, *, busy: bool) -> None:
     """The name, what belongs, and the button that has a training planned."""
-    left, right = st.columns([1, 1.2], vertical_alignment="bottom")
-    name = left.text_input(
-        "Name of the new detector",
-        "mine",
-        key="train_name",
-        help="Letters, digits, dots, dashes and underscores.",
-    ).strip()
-    words = right.text_input(
-        "What belongs?",
-        key="train_belongs",
-        max_chars=LONGEST_BELONGS,
-        placeholder="In a few words, such as: temples by daylight",
-        help="It stands beside every verdict.",
-    ).strip()
-    missing = what_is_missing(name, words)
+    name, words, missing = ask_name("mine", "train")
     if busy:
         missing = "A training runs, and there is one at a time: wait until it is done."
     asked = st.button(
@@ -170,7 +156,10 @@ def _done(state: State) -> None:
     grade(state.name, result)
     table(result)
     with st.container(horizontal=True, vertical_alignment="center"):
-        if listed and st.button(
+        if st.session_state.get("detector") == folder.name:
+            st.markdown(":material/check_circle: In use on every page.")
+            where_to_go(folder.name)
+        elif listed and st.button(
             "Use it now",
             type="primary",
             icon=":material/play_arrow:",
@@ -178,7 +167,6 @@ def _done(state: State) -> None:
             help="On every page. It is in the list of detectors from now on.",
         ):
             st.session_state["detector"] = folder.name
-            background.forget()
             st.rerun()
         if (folder / "report.html").is_file():
             st.download_button(
@@ -239,7 +227,8 @@ def table(result: dict[str, object]) -> None:
         for one in against
     ]
     st.markdown(
-        f"Of your test files **{rate['rate']:.1%}** are flagged at epsilon = {rate['epsilon']:g}, and of what does not belong:\n\n"
+        f"Of your test files **{rate['rate']:.1%}** are flagged at epsilon = {rate['epsilon']:g}, where chance explains "
+        f"{rate['low']:.0%} to {rate['high']:.0%}; and of what does not belong:\n\n"
         f"| set | AUROC in % | 95 % interval | flagged | files |\n|---|---:|---:|---:|---:|\n"
         + "\n".join(rows)
     )

@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 LONGEST_NAME, LONGEST_BELONGS = 60, 120
 
 
-def ask_name(config: FolderSettings) -> tuple[str, str, str]:
+def ask_name(default: str, key: str) -> tuple[str, str, str]:
     """Name, what belongs, and what is still wrong with them ("" when nothing is)."""
     left, right = st.columns([1, 1.2], vertical_alignment="bottom")
     name = left.text_input(
         "Name of the new detector",
-        f"{config.folder.name}-mine"[:LONGEST_NAME],
-        key="cal_name",
+        default[:LONGEST_NAME],
+        key=f"{key}_name",
         help="Letters, digits, dots, dashes and underscores.",
     ).strip()
     belongs = right.text_input(
         "What belongs?",
-        key="cal_belongs",
+        key=f"{key}_belongs",
         max_chars=LONGEST_BELONGS,
         placeholder="In a few words, such as: temples by daylight",
-        help=f"It stands beside every verdict, in place of what {escape(config.folder.name)} knows.",
+        help="It stands beside every verdict.",
     ).strip()
     return name, belongs, what_is_missing(name, belongs)
 
@@ -77,7 +77,7 @@ def offer(
     from idecode_core.report.calibrations import calibration_card
 
     st.markdown("### Make it yours")
-    name, belongs, missing = ask_name(config)
+    name, belongs, missing = ask_name(f"{config.folder.name}-mine", "cal")
     made = Detector(name, detector.scorer, own, belongs)  # no dataset: what belongs is no public one now
     parent = replace(detector, name=config.folder.name)  # as the visitor knows it
     card = calibration_card(name, parent, own, comparison, n, belongs=belongs, lost=lost)
@@ -106,6 +106,12 @@ def use(made: "Detector", card: str, parent: FolderSettings, lost: "Lost | None"
     rerun_panels()
 
 
+def where_to_go(name: str) -> None:
+    """With a detector that was made here."""
+    link("inspect", "Inspect a file with it", "search", {"detector": name})
+    link("guarantee", "What is promised", "verified", {"detector": name})
+
+
 def in_use(made: SessionDetector) -> None:
     """What the visitor has made, where to go with it, how to keep it, and what was lost."""
     detector = made.detector
@@ -115,8 +121,7 @@ def in_use(made: SessionDetector) -> None:
         icon=":material/check_circle:",
     )
     with st.container(horizontal=True, vertical_alignment="center"):
-        link("inspect", "Inspect a file with it", "search", {"detector": detector.name})
-        link("guarantee", "What is promised", "verified", {"detector": detector.name})
+        where_to_go(detector.name)
         download(detector, made.card, key="own_download")
         if is_own_machine() and st.button(
             "Save to my detectors",
