@@ -8,8 +8,8 @@ from PIL import Image
 ROOT = Path(__file__).parent.parent
 STEPS = ("n=1&draw=1", "n=5&draw=2", "n=5&draw=4", "n=20&draw=7")
 """What the link asks for in each picture."""
-SIZE = (1100, 720)
-SHOWN = (770, 504)
+SIZE = (1400, 900)
+SHOWN = (980, 630)
 PAUSE = 1400  # milliseconds
 
 

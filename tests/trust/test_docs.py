@@ -208,6 +208,18 @@ def test_every_target_of_make_in_the_documentation_exists() -> None:
     assert shown <= targets
 
 
+def test_every_variable_that_a_user_sets_is_on_the_page_of_settings() -> None:
+    ours = {
+        "IDECODE_MODEL",
+        "IDECODE_TRUST_PROGRAM",
+        "IDECODE_TRAIN",
+        "IDECODE_STUDIO_TOKEN",
+    }  # set by commands
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "idecode_core").rglob("*.py"))
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"IDECODE_[A-Z_]+", code)) - ours == set(re.findall(r"IDECODE_[A-Z_]+", page))
+
+
 def test_llms_txt_leads_to_files_that_exist() -> None:
     targets = re.findall(r"\]\(([^)]+)\)", (ROOT / "llms.txt").read_text(encoding="utf-8"))
     assert len(targets) > 8

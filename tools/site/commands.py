@@ -7,7 +7,7 @@ import typer
 
 from idecode_core.cli.app import app
 
-HEAD = """# Every command
+HEAD = """# Every option
 
 Written from the commands themselves; `idecode COMMAND --help` says the same. `python -m idecode_core` is the same program as
 `idecode`. [Commands](../commands.md) has exit statuses and what `--json` prints.
