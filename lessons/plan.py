@@ -28,9 +28,9 @@ PLAN = tuple(
     4 to 8   | how_it_works     | 2 p-value         | step=2 p-value&how_lean=14.0                      | Work out one p-value on the board. Which values are possible?
     8 to 12  | how_it_works     | 3 Threshold       | step=3 Threshold&how_epsilon=0.1                  | Vote, then let newcomers fall. How many are wronged?
     12 to 14 | how_it_works     | ε = 0.05          | step=3 Threshold&how_lean=60.0&how_epsilon=0.05   | The newcomer lies down. Why is it not flagged?
-    14 to 17 | how_it_works     | 4 Model           | step=4 Model                                      | Check one error by hand.
-    17 to 20 | how_it_works     | 5 Draws           | step=5 Draws&how_lean=20.0                        | Compare n = 1 with n = 20.
-    20 to 22 | how_it_works     | 6 Algorithm       | step=6 Algorithm&how_lean=20.0                    | Read it aloud, line by line.
+    14 to 17 | how_it_works     | 4 Model           | step=4 Model&how_lean=8.0&how_turn=47.0           | Check one error by hand.
+    17 to 20 | how_it_works     | 5 Draws           | step=5 Draws&how_lean=20.0&how_epsilon=0.1        | Compare n = 1 with n = 20.
+    20 to 22 | how_it_works     | 6 Algorithm       | step=6 Algorithm&how_lean=20.0&how_epsilon=0.1    | Read it aloud, line by line.
     22 to 25 | how_it_works     | 7 Picture         | step=7 Picture                                    | The same lines on a shoe, then on a photograph from the room.
     25 to 29 | break_it         | A shared draw     | break_switch={SWITCHES["shared_draw"].title}              | Vote first, then look. How much does the rate vary?
     29 to 32 | break_it         | OOD points inside | break_switch={SWITCHES["contaminated_calibration"].title} | Vote again. The false alarms went down: so what is wrong?

@@ -208,6 +208,16 @@ def test_the_plan_fills_forty_five_minutes_without_a_gap() -> None:
     assert all(one[1] == two[0] for one, two in pairwise(ends))
 
 
+def test_the_documentation_has_the_same_plan() -> None:
+    text = (PAGES.parent / "docs" / "teach.md").read_text("utf-8")
+    rows = [
+        re.sub(r"\[(.*?)\]\(.*?\)| \(app, .*?\)", r"\1", line)
+        for line in text.splitlines()
+        if re.match(r"\| \d", line)
+    ]
+    assert rows == [f"| {row.minutes} | {row.label} | {row.todo} |" for row in PLAN]
+
+
 def shown_by_presenter(page: str, **query: str) -> AppTest:
     def script(page: str) -> None:
         from ui.learn.present import present

@@ -74,7 +74,7 @@ def test_the_sum_and_its_p_value_follow_from_the_table() -> None:
 def test_every_question_of_the_quiz_has_a_key_among_its_choices() -> None:
     choices = [part.count("<li>") for part in re.findall(r'<ol class="choices">(.*?)</ol>', TEXT)]
     keys = re.findall(r'id="key">([^<]*)<', TEXT)[0].split(", ")
-    assert len(keys) == len(choices) == 5
+    assert len(keys) == len(choices) == 6
     assert all("ABC".index(key) < count for key, count in zip(keys, choices, strict=True))
 
 

@@ -45,7 +45,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
   parentElement.querySelector("p").textContent = data.words;
   back.disabled = data.first;
   next.disabled = data.last;
+  // A link within one page is not in the browser's address by itself, and a reload would lead back.
+  const address = new URL(location);
+  if (data.address && address.searchParams.get("plan") !== data.address.plan) {
+    address.search = new URLSearchParams(data.address);
+    history.replaceState(history.state, "", address);
+  }
   const move = (by) => {
+    dispatchEvent(new Event("plan"));
     if (by === 0) setTriggerValue("end", true);
     else document.querySelector(`.st-key-${by > 0 ? "NEXT" : "BACK"} a`)?.click();
   };
@@ -84,7 +91,10 @@ def present(page: str) -> None:
     for key, other in ((BACK, row - 1), (NEXT, row + 1)):
         with st.container(key=key):
             if 0 <= other < len(PLAN):
-                link(PLAN[other].page, PLAN[other].label, "school", state_of(other))
+                stays = (
+                    {PRESENT: "true"} if PLAN[other].page == page else {}
+                )  # to another page the switch goes along by itself
+                link(PLAN[other].page, PLAN[other].label, "school", {**state_of(other), **stays})
     here = "" if shown.page == page else "Back to the plan at "
     strip = st.components.v2.component(KEY, html=HTML, js=KEYS.replace("BACK", BACK).replace("NEXT", NEXT))
     strip(
@@ -93,6 +103,7 @@ def present(page: str) -> None:
             "words": f"{row + 1} of {len(PLAN)} · {here}{shown.minutes} min · {shown.label}: {shown.todo}",
             "first": row == 0,
             "last": row == len(PLAN) - 1,
+            "address": {**state_of(row), PRESENT: "true"} if link_value(ROW) == str(row) else None,
         },
         on_end_change=_end,
     )
@@ -116,5 +127,5 @@ def row_shown(page: str, asked: str | None) -> int:
 
 
 def state_of(row: int) -> dict[str, str]:
-    """What a link to a row of the plan carries. The view stays by itself: the switch is kept over pages."""
+    """What a link to a row of the plan carries."""
     return {**PLAN[row].state, ROW: str(row)}
