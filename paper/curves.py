@@ -40,6 +40,11 @@ SURE: dict[Which, tuple[str, Callable[[Evaluation], str]]] = {
 """What stands beside the metric, and how it is written."""
 
 
+def every_detector(root: Path | str) -> list[Stored]:
+    """All that have stored scores, of pictures and of sounds, by name."""
+    return open_all(root, names=tuple(sorted(path.parent.name for path in Path(root).glob("*/config.json"))))
+
+
 def versus_n(root: Path | str, which: Which) -> Section:
     parts, figures = [], {}
     for stored in open_all(root):
@@ -143,7 +148,7 @@ def rate_table(found: Sequence[Stored]) -> tuple[str, int]:
 
 def false_detections(root: Path | str = "checkpoints") -> Section:
     """Box plots of resampled calibration sets, and every detector's rate with its exact band."""
-    found = open_all(root, names=tuple(sorted(path.parent.name for path in Path(root).glob("*/config.json"))))
+    found = every_detector(root)
     shown = next((stored for stored in found if stored.name == "cifar10-projective"), found[0])
     grid_of_rates, outside = rate_table(found)
     verdict = (
@@ -174,7 +179,7 @@ EPSILON = 0.05
 
 def smoothed(root: Path | str = "checkpoints") -> Section:
     """Of every detector: plain and smoothed p-values of the same scores, at n = 5."""
-    found = open_all(root, names=tuple(sorted(path.parent.name for path in Path(root).glob("*/config.json"))))
+    found = every_detector(root)
     rows, farthest, changed, points = [], 0.0, 0, 0
     for stored in found:
         calibration = stored.calibration.scores(N)

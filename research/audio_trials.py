@@ -1,6 +1,7 @@
 """Trials behind the ESC-50 recipes: train on folds 1 and 2, judge on fold 3. Fold 4, the test, is not looked at.
 
     python -m research.audio_trials [TRIAL ...]      # all of them: a quarter of an hour on one core
+    python -m research.audio_trials merged           # classifier and statistics, fold 1 against fold 2: some minutes
 
 Every trial is the recipe with something changed. AUROC in percent is of summed scores, without calibration (fold 3
 judges here, so it cannot calibrate as well). Results go to results/audio-trials.json; those that are there are kept.
@@ -21,6 +22,9 @@ from idecode_core.audio.sets import ESC50_CATEGORIES, SoundSet, esc50_classes, l
 from idecode_core.files import write_json
 from idecode_core.ncm import softmax_baseline
 from idecode_core.quality.metrics import auroc
+from idecode_core.scorer import Vectors
+from idecode_core.scorers.merged import merge_vectors
+from idecode_core.scorers.sound_statistics import SoundStatistics
 from idecode_core.training.loop import train
 from idecode_core.training.parts import by_fold, divide
 from idecode_core.training.recipe import Recipe, Sounds
@@ -36,7 +40,8 @@ MASKS = {
     "paper's masks": PAPER_MASKS,  # 82 %
 }
 OOD_CLIPS = 160
-DRAWS = 20
+DRAWS, FEW = 20, 5
+MERGED = "merged"
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,47 @@ def try_recipe(recipe: Recipe[Sounds], masks: Sequence[str], sounds: SoundSet) -
     return found
 
 
+def try_merged(recipe: Recipe[Sounds], sounds: SoundSet, fit: int, judge: int) -> dict[str, float]:
+    """Train on one fold and judge on another: the classifier, the nearest sound by statistics, and both merged. A clip that belongs is
+    ranked among the others, never among itself."""
+    classes = esc50_classes(recipe.shows.part)
+    own = sounds.where(classes)
+    parts = divide(own, by_fold(own, (fit,), (judge,), len(own), recipe.seed))
+    outside = sounds.where([c for c in range(50) if c not in classes], (judge,))
+    outside = outside.take(np.sort(np.random.default_rng(1).permutation(len(outside))[:OOD_CLIPS]))
+    task = make_task(recipe, parts)
+    with tempfile.TemporaryDirectory() as folder:
+        classifier = task.scorer(train(task, Path(folder)))
+    statistics = SoundStatistics.fit(
+        parts.training.samples,
+        torch.from_numpy(parts.training.y),
+        features=task.features,
+        transforms=task.masks,
+        classes=parts.training.classes,
+    )
+    vectors = [
+        [scorer.score(part.samples, n=FEW, seed=0).score_vectors for scorer in (classifier, statistics)]
+        for part in (parts.calibration, outside)  # here the "calibration" part judges
+    ]
+    return of_members(*vectors)
+
+
+def of_members(inside: list[Vectors], outside: list[Vectors]) -> dict[str, float]:
+    """AUROC of the classifier, of the statistics, and of both by their ranks; score vectors by member, each (clips, n)."""
+    known = [
+        merge_vectors(
+            [one[i : i + 1] for one in inside], [np.delete(one, i, 0) for one in inside], (1.0, 1.0)
+        )
+        for i in range(len(inside[0]))
+    ]
+    pairs = {
+        "classifier": (inside[0], outside[0]),
+        "statistics": (inside[1], outside[1]),
+        "both": (np.concatenate(known), merge_vectors(outside, inside, (1.0, 1.0))),
+    }
+    return {name: auroc(a.sum(axis=1), b.sum(axis=1)) for name, (a, b) in pairs.items()}
+
+
 def mean_auroc(known: np.ndarray, strange: np.ndarray, n: int) -> float:
     """Over the runs of n draws that there are."""
     cuts = [slice(i, i + n) for i in range(0, DRAWS - n + 1, n)]
@@ -104,6 +150,21 @@ def main(names: Sequence[str]) -> None:
     torch.set_num_threads(1)
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     sounds = load_sounds("esc50-train")
+    if MERGED in names:
+        trials = [(category, fit, judge) for category in ESC50_CATEGORIES for fit, judge in ((1, 2), (2, 1))]
+        for category, fit, judge in trials:
+            place = f"{category}, fold {fit} against {judge}"
+            if place not in results.setdefault(MERGED, {}):
+                results[MERGED][place] = try_merged(get_recipe(f"esc50-{category}"), sounds, fit, judge)
+                write_json(RESULTS, results)
+            print(
+                place,
+                {name: f"{100 * value:.1f}" for name, value in results[MERGED][place].items()},
+                flush=True,
+            )
+        names = [name for name in names if name != MERGED]
+        if not names:
+            return
     wanted = [(name, category) for category in ESC50_CATEGORIES for name in names or TRIALS]
     for name, category in wanted:
         trial = TRIALS[name]

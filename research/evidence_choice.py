@@ -1,150 +1,128 @@
 """What should be asked of networks that name the class, and how often? `python -m research.evidence_choice FOLDER...`
 
-Each network answers for x, for draws of `Views` (mirrored, shifted, scaled a little) and, where it names turns too, for turned
-copies. Candidates read these answers, of one network or of several, whose ranks among half of the validation part are added up as
+Each network answers for x and for the draws that it was trained with: turned copies where it names turns, else small warps or `Views`.
+Candidates read these answers, of one network or of several, whose ranks among half of the validation part are added up draw by draw as
 a merged detector does. Passes are those of all networks together. No OOD set of the tables, no calibration point, no test point.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import reduce
 from itertools import combinations, product
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import torch
 import typer
-from numpy.typing import NDArray
-from torch import Tensor
 
 from idecode_core.folder.detector import load_detector
 from idecode_core.folder.record import read_split
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import ImageSet
-from idecode_core.ncm import RANGES, TURN, cross_entropy, evidence
+from idecode_core.ncm import BASE_NCMS, RANGES, evidence
 from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
-from idecode_core.scorer import chunks, prepared
+from idecode_core.scorer import Vectors
 from idecode_core.scorers.merged import MergedScorer, merge_vectors
-from idecode_core.transforms import SharpRotations, Views
 from research.development import development_sets, validation_images
 
-BATCH = 100
 NS = (1, 2, 5)
-Scores = NDArray[np.float64]
+X = "x"
+TURNS = ("turn_and_label", "turn_and_mirrored_label")
+LARGE = 400
+"""Sets of more pictures are thinned out by --quick."""
+Answers = dict[str, Vectors]
+"""By what is asked: x itself (N, 1), or a base NCM under the draws (N, max NS)."""
+Row = tuple[str, int, list[float]]
+"""Name, passes, AUROC on each development set."""
 
 
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """What one network says of a set."""
-
-    of_x: Tensor  # (N, classes)
-    of_views: Tensor  # (N, max NS, classes)
-    turn: Tensor | None  # (N, max NS): how far its answer about the turn is off
-
-    def candidates(self) -> dict[str, tuple[Scores, int]]:
-        """Score (N,) and passes, by name."""
-        found = {"evidence of x": (-evidence(self.of_x), 1)}
-        found |= {f"evidence, {n} views": (-evidence(self.of_views[:, :n]).mean(1), n) for n in NS}
-        if self.turn is not None:
-            found |= {
-                f"turn and evidence of x, n={n}": (
-                    TURN * self.turn[:, :n].mean(1) - evidence(self.of_x),
-                    1 + n,
-                )
-                for n in NS
-            }
-        return {name: (score.double().numpy(), passes) for name, (score, passes) in found.items()}
-
-
-@torch.inference_mode()
 def answers(scorer: ImageScorer, images: ImageSet) -> Answers:
-    kinds = scorer.model.config.outputs - len(scorer.classes)
-    assert kinds in (0, RANGES)
-    of_x, of_views, turns = [], [], []
-    for batch in chunks(prepared(scorer, images.x, seed=0), BATCH):
-        keys, x = np.stack([point.key for point in batch]), scorer.tensor(batch)
-        views, sharp = Views(), SharpRotations(per_draw="one")
-
-        def said(pictures: Tensor) -> Tensor:
-            z = scorer.model.encode(pictures.flatten(0, 1)).unflatten(0, pictures.shape[:2])
-            return scorer.model.decode(None, z)
-
-        of_x.append(said(x[:, None])[:, 0, kinds:])
-        of_views.append(said(views.apply(x, views.sample(keys, max(NS))))[..., kinds:])
-        if kinds:
-            drawn = sharp.sample(keys, max(NS))
-            turns.append(cross_entropy(said(sharp.apply(x, drawn))[..., :kinds], sharp.target(drawn)))
-    return Answers(torch.cat(of_x), torch.cat(of_views), torch.cat(turns) if turns else None)
+    names = TURNS if scorer.model.config.outputs == RANGES + len(scorer.classes) else (scorer.base_ncm,)
+    of_x = -evidence(scorer.logits(images.x)).double().numpy()[:, None]
+    drawn = scorer.score_under(names, images.x, n=max(NS), seed=0)
+    return {X: of_x, **{name: scored.score_vectors for name, scored in drawn.items()}}
 
 
-def merged(inside: list[Scores], outside: list[Scores]) -> float:
+def passes(asked: str, n: int) -> int:
+    return 1 if asked == X else n + BASE_NCMS[asked].asks_x + BASE_NCMS[asked].mirrored
+
+
+def draws(vectors: Vectors, n: int) -> Vectors:
+    """(N, n): the first n draws, or one answer n times."""
+    return vectors[:, :n] if vectors.shape[1] > 1 else vectors.repeat(n, axis=1)
+
+
+def merged(inside: list[Vectors], outside: list[Vectors]) -> float:
     """AUROC of the members' ranks added up; the first half of the iD points rank, the second half is judged."""
-    half = len(inside[0]) // 2
-    references = [score[:half, None] for score in inside]
-    ones = [1.0] * len(inside)
-    known = merge_vectors([score[half:, None] for score in inside], references, ones)
-    return auroc(known[:, 0], merge_vectors([score[:, None] for score in outside], references, ones)[:, 0])
+    half, ones = len(inside[0]) // 2, [1.0] * len(inside)
+    references = [vectors[:half] for vectors in inside]
+    known = merge_vectors([vectors[half:] for vectors in inside], references, ones)
+    return auroc(known.sum(axis=1), merge_vectors(outside, references, ones).sum(axis=1))
 
 
-def network(folder: Path) -> list[tuple[str, ImageScorer]]:
-    """The scorers of a detector, by name: those of the members of a merged one."""
+def rows_of(found: dict[str, list[Answers]]) -> Iterator[Row]:
+    """Every way to ask one network, and several together; of each network, the answers of the iD set come first."""
+    for names in (names for size in range(1, len(found) + 1) for names in combinations(found, size)):
+        for asked in product(*(found[name][0] for name in names)):
+            for n in NS if any(one != X for one in asked) else NS[:1]:
+                members = [
+                    [draws(answer[one], n) for answer in found[name]]
+                    for name, one in zip(names, asked, strict=True)
+                ]
+                inside, *outside = (list(parts) for parts in zip(*members, strict=True))
+                title = " + ".join(f"{name}: {one}" for name, one in zip(names, asked, strict=True))
+                yield (
+                    title + (f", n={n}" if any(one != X for one in asked) else ""),
+                    sum(passes(one, n) for one in asked),
+                    [merged(inside, strange) for strange in outside],
+                )
+
+
+def show(rows: Iterator[Row], names: list[str]) -> None:
+    """The best first."""
+    written = [
+        [title, str(count), *(f"{100 * value:.1f}" for value in values), f"{100 * np.mean(values):.2f}"]
+        for title, count, values in sorted(rows, key=lambda row: -float(np.mean(row[2])))
+    ]
+    typer.echo("\n" + table(["score", "passes", *names, "mean"], written))
+
+
+def networks(folder: Path) -> dict[str, ImageScorer]:
+    """The scorer of a detector by its name, or those of the members of a merged one."""
     scorer = load_detector(folder).scorer
-    if isinstance(scorer, MergedScorer):
-        pairs = zip(scorer.names, scorer.members, strict=True)
-        return [
-            (f"{folder.name}: {name}", member) for name, member in pairs if isinstance(member, ImageScorer)
-        ]
-    assert isinstance(scorer, ImageScorer)
-    return [(folder.name, scorer)]
+    pairs = (
+        zip(scorer.names, scorer.members, strict=True)
+        if isinstance(scorer, MergedScorer)
+        else [(folder.name, scorer)]
+    )
+    return {
+        name.partition("@")[0].removeprefix("cifar10-"): one
+        for name, one in pairs
+        if isinstance(one, ImageScorer)
+    }
 
 
 def main(
     folders: Annotated[list[Path], typer.Argument(help="Detectors that hold out the same points.")],
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="One in two of the validation part, one in three of the larger sets."),
+    ] = False,
     data_root: Annotated[Path | None, typer.Option(help="Folder with the datasets.")] = None,
 ) -> None:
     """AUROC in percent of every candidate, and of networks merged, on every development set, and the mean."""
-    known = [read_split(folder).validation for folder in folders if (folder / "split.npz").is_file()]
-    common = known[0]
-    for other in known[1:]:
-        common = np.intersect1d(common, other)
-    split = read_split(folders[0])
-    validation = validation_images(type(split)(split.proper, common, split.calibration), data_root)
-    outside = development_sets(data_root)
-    found: dict[
-        str, dict[str, tuple[list[Scores], int]]
-    ] = {}  # network -> candidate -> scores of each set, passes
+    splits = [read_split(folder) for folder in folders if (folder / "split.npz").is_file()]
+    common = reduce(np.intersect1d, [split.validation for split in splits])
+    split = type(splits[0])(splits[0].proper, common, splits[0].calibration)
+    sets = {"": validation_images(split, data_root), **development_sets(data_root)}
+    if quick:
+        steps = {name: (2 if name == "" else 3 if len(one) > LARGE else 1) for name, one in sets.items()}
+        sets = {name: one.take(np.arange(0, len(one), steps[name])) for name, one in sets.items()}
+    found: dict[str, list[Answers]] = {}
     for folder in folders:
-        for name, scorer in network(folder):
-            said = [answers(scorer, images) for images in (validation, *outside.values())]
-            right = [
-                float((logits.argmax(-1).numpy() == validation.y).mean())
-                for logits in (said[0].of_x, said[0].of_views.softmax(-1).mean(1))
-            ]
-            typer.echo(
-                f"{name}: {100 * right[0]:.2f} % of {len(validation):,} named right, {100 * right[1]:.2f} % by {max(NS)} views"
-            )
-            each = [one.candidates() for one in said]
-            found[name] = {key: ([one[key][0] for one in each], each[0][key][1]) for key in each[0]}
-    rows = []
-    for name, candidates in found.items():
-        for key, (scores, passes) in candidates.items():
-            values = [auroc(scores[0], strange) for strange in scores[1:]]
-            rows.append((f"{name}: {key}", passes, values))
-    for names in (names for size in range(2, len(found) + 1) for names in combinations(found, size)):
-        for keys in product(*(found[name] for name in names)):
-            if len(names) > 2 and any("views" in key for key in keys):
-                continue  # pairs have told what views are worth
-            members = [found[name][key] for name, key in zip(names, keys, strict=True)]
-            inside, *others = zip(*(scores for scores, _ in members), strict=True)
-            values = [merged(list(inside), list(other)) for other in others]
-            label = " + ".join(f"{name}: {key}" for name, key in zip(names, keys, strict=True))
-            rows.append((label, sum(passes for _, passes in members), values))
-    rows.sort(key=lambda row: -float(np.mean(row[2])))
-    written = [
-        [name, str(passes), *(f"{100 * value:.1f}" for value in values), f"{100 * np.mean(values):.2f}"]
-        for name, passes, values in rows
-    ]
-    typer.echo("\n" + table(["score", "passes", *outside, "mean"], written))
+        for name, scorer in networks(folder).items():
+            found[name] = [answers(scorer, images) for images in sets.values()]
+    show(rows_of(found), list(sets)[1:])
 
 
 if __name__ == "__main__":
