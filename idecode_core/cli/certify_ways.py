@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from idecode_core.conformal.certify import Certified
     from idecode_core.files.tables import Table
 
+    Verdicts = tuple[FloatArray, NDArray[np.bool_]]
+    Rows = NDArray[np.int64]
+
 TOGETHER = {"--folds": ("each",), "--outliers": ("each",), "--shifted-to": ("each", "bh")}
 """What can be asked of many rows at once beside each option."""
 AMONG_THESE = "that it holds for these very flags, whose share may be larger"
@@ -87,9 +90,7 @@ class Way:
         """The folds, and so the titles of the columns of new scores."""
         return sorted({str(name) for name in self.known.labels(self.folds)})
 
-    def judge(
-        self, table: "Table", scores: "FloatArray", scored: "NDArray[np.int64]"
-    ) -> "tuple[FloatArray, NDArray[np.bool_]]":
+    def judge(self, table: "Table", scores: "FloatArray", scored: "Rows") -> "Verdicts":
         """p-values and flags of the rows `scored`, by the scores of all rows of the user's table."""
         if self.folds:
             return self._across_folds(table, scored)
@@ -119,9 +120,7 @@ class Way:
     def _strange(self, scores: "FloatArray") -> "FloatArray":
         return -self.certified.score_samples(scores)
 
-    def _within_groups(
-        self, table: "Table", scores: "FloatArray", scored: "NDArray[np.int64]"
-    ) -> "tuple[FloatArray, NDArray[np.bool_]]":
+    def _within_groups(self, table: "Table", scores: "FloatArray", scored: "Rows") -> "Verdicts":
         epsilon, delta = self.certified.epsilon, self.certified.delta
         known, asked = self.known.labels(self.groups), table.labels(self.groups)[scored]
         p = mondrian_p_values(
@@ -147,9 +146,7 @@ class Way:
         }
         return p, p < np.array([cuts[group] for group in asked])
 
-    def _across_folds(
-        self, table: "Table", scored: "NDArray[np.int64]"
-    ) -> "tuple[FloatArray, NDArray[np.bool_]]":
+    def _across_folds(self, table: "Table", scored: "Rows") -> "Verdicts":
         fold_of, known = self.known.labels(self.folds), self._strange(self.known.scores(self.column))
         held_out = [known[fold_of == name] for name in self.names]
         new = [self._strange(table.scores(name, empty_is_nan=True)[scored]) for name in self.names]
@@ -157,9 +154,7 @@ class Way:
         self.said.append(promise([one.size for one in held_out], self.certified.epsilon))
         return p, p < self.certified.epsilon
 
-    def _with_outliers(
-        self, table: "Table", scored: "NDArray[np.int64]"
-    ) -> "tuple[FloatArray, NDArray[np.bool_]]":
+    def _with_outliers(self, table: "Table", scored: "Rows") -> "Verdicts":
         """All columns of numbers are scores of one sign; the known outliers say how they are weighted."""
         assert self.outliers is not None
         sign, epsilon = -1 if self.certified.larger_is == "normal" else 1, self.certified.epsilon
@@ -175,9 +170,7 @@ class Way:
         )
         return p, p < epsilon
 
-    def _weighted(
-        self, table: "Table", scores: "FloatArray", scored: "NDArray[np.int64]"
-    ) -> "tuple[FloatArray, NDArray[np.bool_]]":
+    def _weighted(self, table: "Table", scores: "FloatArray", scored: "Rows") -> "Verdicts":
         assert self.shifted_to is not None
         epsilon = self.certified.epsilon
         names = _features(self.known, self.column)

@@ -9,6 +9,7 @@ Where every picture shows the same thing at the same place, `Places` compares ea
 2020, arXiv 2011.08785): it also sees that something is missing, which looks like what is known from elsewhere.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,7 +18,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from idecode_core.draws import Prepared
 from idecode_core.models.equivariant import ModelConfig
 from idecode_core.scorer import Inspected, prepared
 from idecode_core.scorers.features import FeatureScorer, Frozen, blank
@@ -70,15 +70,31 @@ class InspectedPatches(Inspected):
     distances: NDArray[np.float64]  # (rows, columns)
 
 
-def with_map(scorer: "Patches | Places", point: Prepared, seen: Inspected) -> InspectedPatches:
-    """What was seen of a point's draws, with the map of the point itself."""
-    with torch.inference_mode():
-        map_of_x = scorer.to_known(scorer.model(scorer.tensor([point])))[0].cpu().double().numpy()
-    return InspectedPatches(seen.score_vector, seen.variants, seen.terms, map_of_x)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Local(FeatureScorer):
+    """Score: the largest of the distances of all places, which are a map."""
+
+    @staticmethod
+    def blank(config: ModelConfig) -> Frozen:
+        return blank(config, Middle)
+
+    @abstractmethod
+    def to_known(self, z: Tensor) -> Tensor:
+        """Features (batch, rows, columns, d) -> distances of each place from what is known (batch, rows, columns)."""
+
+    def distances(self, z: Tensor) -> Tensor:
+        return self.to_known(z).flatten(1).amax(dim=1)
+
+    def inspect(self, sample: Any, *, n: int = 1, seed: int = 0) -> InspectedPatches:
+        (point,) = prepared(self, sample, seed)
+        seen = super().inspect(point, n=n, seed=seed)
+        with torch.inference_mode():
+            map_of_x = self.to_known(self.model(self.tensor([point])))[0].cpu().double().numpy()
+        return InspectedPatches(seen.score_vector, seen.variants, seen.terms, map_of_x)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Patches(FeatureScorer):
+class Patches(Local):
     """Score: max over places of the distance of their features from the nearest in the bank."""
 
     kind, title = "patches", "the strangest patch of each draw"
@@ -90,10 +106,6 @@ class Patches(FeatureScorer):
 
     bank: Tensor  # (patches, d)
     labels: Tensor  # (patches,): the classes of the pictures that they are from
-
-    @staticmethod
-    def blank(config: ModelConfig) -> Frozen:
-        return blank(config, Middle)
 
     @classmethod
     def fit(cls, z: Tensor, y: Tensor, *, size: int = BANK, **parts: Any) -> Self:
@@ -116,16 +128,9 @@ class Patches(FeatureScorer):
         most: Tensor = torch.stack(own).mode(dim=1).values
         return most
 
-    def distances(self, z: Tensor) -> Tensor:
-        return self.to_known(z).flatten(1).amax(dim=1)
-
-    def inspect(self, sample: Any, *, n: int = 1, seed: int = 0) -> InspectedPatches:
-        (point,) = prepared(self, sample, seed)
-        return with_map(self, point, super().inspect(point, n=n, seed=seed))
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Places(FeatureScorer):
+class Places(Local):
     """Score: max over places of |(z - mean there) L| / spread there, with S^-1 = L L' for the covariance S that all places share.
     It knows no classes."""
 
@@ -139,10 +144,6 @@ class Places(FeatureScorer):
     mean: Tensor  # (rows, columns, d)
     whiten: Tensor  # (d, d)
     spread: Tensor  # (rows, columns)
-
-    @staticmethod
-    def blank(config: ModelConfig) -> Frozen:
-        return blank(config, Middle)
 
     @classmethod
     def fit(cls, z: Tensor, y: Tensor, **parts: Any) -> Self:
@@ -165,13 +166,6 @@ class Places(FeatureScorer):
 
     def nearest(self, z: Tensor) -> Tensor:
         return torch.zeros(len(z), dtype=torch.long, device=self.device)
-
-    def distances(self, z: Tensor) -> Tensor:
-        return self.to_known(z).flatten(1).amax(dim=1)
-
-    def inspect(self, sample: Any, *, n: int = 1, seed: int = 0) -> InspectedPatches:
-        (point,) = prepared(self, sample, seed)
-        return with_map(self, point, super().inspect(point, n=n, seed=seed))
 
 
 def thinned(z: Tensor, views: int, generator: np.random.Generator) -> Tensor:

@@ -107,6 +107,8 @@ def calibrate_folder(
     parent = load_detector(parent_folder, device, model=model, trust_program=trust_program)
     modality = parent.scorer.modality
     points, found = points_of(str(source), modality, data_root, report)
+    if review:
+        strangest(range(len(points)), review)  # refuses a number that is too large before any work
     if strict and found is not None and found.broken:
         raise InputError(f"{len(found.broken)} of the files cannot be read (--strict): {found.broken[0]}")
     parts = parts_by_content(parent_folder)

@@ -18,7 +18,7 @@ from test_commands import run  # noqa: F401  a fixture
 from idecode_core import calibrate_folder, evaluate, plan_folder, train_folder
 from idecode_core.cli.inputs import progress_bars
 from idecode_core.detector import Detector
-from idecode_core.errors import InputError
+from idecode_core.errors import InputError, SettingError
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.record import Split, read_split, read_training
 from idecode_core.folder.stored import open_stored
@@ -743,3 +743,32 @@ def test_few_sounds_judge_new_ones_at_once(run, tmp_path: Path) -> None:  # type
     status, out, err = run("train", "heard", "--audio", "--judge", "new", "--json")
     assert status == 0, err
     assert [json.loads(line)["p_value"] for line in out.splitlines()] == [pytest.approx(1 / 26)] * 2
+
+
+def test_a_review_of_more_files_than_there_are_is_refused_before_any_work(own, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(Detector, "calibrate", lambda *_, **__: pytest.fail("it was scored"))
+    with pytest.raises(SettingError, match="Between 1 and 59 of 60"):
+        calibrate_folder("fashion-rotations", own, tmp_path / "again", review=60)
+
+
+def test_places_learn_where_things_stand_and_see_that_one_is_missing(run, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(planning, "SMALL", 64)
+    monkeypatch.setattr(user_files, "MOST_OUTSIDE", 8)
+    monkeypatch.setattr(fitting, "MOST_PLACED", 20)  # of 27: the others are not needed
+    generator = np.random.default_rng(0)
+    pictures = generator.normal(200, 4, (68, 64, 64, 3))
+    for i, picture in enumerate(pictures):
+        for left in (8, 48)[: 1 if i >= 60 else 2]:
+            picture[28:36, left : left + 8] = 40
+    pictures = np.clip(pictures, 0, 255).astype(np.uint8)
+    write_pictures(tmp_path / "faces", pictures[:60])
+    write_pictures(tmp_path / "missing", pictures[60:])
+    status, out, err = run(
+        "train", "faces", "--model", "places", "--ood", "missing", "--out", str(tmp_path / "out" / "faces")
+    )
+    assert status == 0, err
+    assert "distance of the strangest place from what is known there" in out
+    detector = load_detector(tmp_path / "out" / "faces", "cpu")
+    assert detector.scorer.kind == "places"
+    (against,) = user_result(open_stored(tmp_path / "out" / "faces")).against
+    assert (against.auroc, against.detected) == (1.0, 1.0)
