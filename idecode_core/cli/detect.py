@@ -77,11 +77,9 @@ def detect(
                         read, n=n, epsilon=epsilon, delta=delta, seed=seed, aggregate=aggregate
                     )
                 except InputError:
-                    if (
-                        read.good or not read.failed
-                    ):  # with no readable file at all, the files' own problems say it best
+                    if read.good or not read.failed:
                         raise
-                    found = None
+                    found = None  # with no readable file at all, the files' own problems say it best
             remarks = {str(entry.message) for entry in caught if entry.category is NothingFlaggedWarning}
             for sentence in (*(remarks - told), *read.failed):
                 inputs.complain(sentence)

@@ -3,13 +3,12 @@
 `judge`: verdicts at another n, F, epsilon or delta from what `score` has stored.
 """
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 from rich.console import Console
@@ -203,13 +202,13 @@ def judge(
     from idecode_core.files import write_atomically
     from idecode_core.scale.judged import check_table, judge_parts
 
-    if out is not None and (as_json or as_csv):
-        raise InputError("--out writes the rows to a file: leave --json and --csv out, or --out.")
-    if out is not None and out.suffix not in (".csv", ".parquet"):
-        raise InputError(f"{out}: expected a name that ends in .csv or .parquet. Choose one for --out.")
-    if out is not None and out.resolve().parent == folder.resolve():
-        raise InputError(f"{out} would lie among the scored parts. Choose another folder for --out.")
     if out is not None:
+        if as_json or as_csv:
+            raise InputError("--out writes the rows to a file: leave --json and --csv out, or --out.")
+        if out.suffix not in (".csv", ".parquet"):
+            raise InputError(f"{out}: expected a name that ends in .csv or .parquet. Choose one for --out.")
+        if out.resolve().parent == folder.resolve():
+            raise InputError(f"{out} would lie among the scored parts. Choose another folder for --out.")
         check_table(out)
     tables = judge_parts(
         folder,
@@ -233,8 +232,8 @@ def judge(
     parts = counted()
     settings = {"epsilon": epsilon, "delta": delta}
     if as_json:
-        for row in _rows(parts):
-            print(json.dumps({**row, **settings}))
+        for table in parts:
+            inputs.print_rows([{**row, **settings} for row in table.to_pylist()], as_json=True)
     elif out is None:
         _write_csv(parts, sys.stdout)
     elif out.suffix == ".csv":
@@ -249,20 +248,12 @@ def judge(
     raise typer.Exit(SOME_FLAGGED if flagged else 0)
 
 
-def _rows(tables: "Iterable[pa.Table]") -> Iterator[dict[str, Any]]:
-    for table in tables:
-        yield from table.to_pylist()
-
-
-def _write_csv(tables: "Iterable[pa.Table]", file: Any) -> None:
-    import csv
-
-    from idecode_core.files.cells import defused
+def _write_csv(tables: "Iterable[pa.Table]", file: TextIO) -> None:
+    from idecode_core.files.cells import csv_text
     from idecode_core.scale.judged import SCHEMA
 
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(SCHEMA.names)
-    writer.writerows([defused(value) for value in row.values()] for row in _rows(tables))
+    file.write(",".join(SCHEMA.names) + "\n")
+    file.writelines(csv_text(table.to_pylist(), titles=False) for table in tables)
 
 
 def _to_csv(tables: "Iterable[pa.Table]", path: Path) -> None:

@@ -19,9 +19,8 @@ def walk(folder: Path | str, left_out: Callable[[OSError], None] | None = None) 
     not followed, so that none can lead in a circle. `left_out` is told of a folder that cannot be entered."""
     for here, inside, names in os.walk(folder, onerror=left_out):
         inside[:] = sorted(name for name in inside if not name.startswith("."))
-        yield from (
-            f"{here}{os.sep}{name}" for name in sorted(names) if not name.startswith(".")
-        )  # a Path for each is slow
+        # texts: a Path for each is slow
+        yield from (f"{here}{os.sep}{name}" for name in sorted(names) if not name.startswith("."))
 
 
 def listed_in(table: Path) -> Iterator[tuple[str, str]]:

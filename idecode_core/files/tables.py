@@ -182,9 +182,8 @@ def _text_table(file: File) -> Table:
             f"{file.name}: is not text; expected a CSV file in UTF-8. Export it again."
         ) from None
     plain = QUOTED.sub("", head[0])
-    mark = next(
-        (mark for mark in "\t;," if mark in plain), "\x1f"
-    )  # else one column, perhaps with decimal commas
+    # without any of these it is one column, perhaps with decimal commas
+    mark = next((mark for mark in "\t;," if mark in plain), "\x1f")
     data = data.rstrip(b"\n " if mark == "\t" else b"\n \t") + b"\n"
     try:
         first, second = ([*csv.reader(head[i : i + 1], delimiter=mark), []][0] for i in (0, 1))
@@ -259,9 +258,8 @@ def _parquet_table(file: File) -> Table:
         if max(cells, about.num_rows * about.num_columns) > MAX_SCORES:
             raise ValueError(f"it holds more than {MAX_SCORES:,} cells")
         texts = [field.name for field in parquet.schema_arrow if pa.types.is_string(field.type)]
-        table = pq.read_table(
-            io.BytesIO(file.data), read_dictionary=texts
-        )  # a long text many times is kept once
+        # as a dictionary, a long text that is there many times is kept once
+        table = pq.read_table(io.BytesIO(file.data), read_dictionary=texts)
     except (pa.ArrowException, *DAMAGE) as error:
         raise InputError(
             f"{file.name} cannot be read as a Parquet table: {reason(error)}. Save it again."

@@ -116,9 +116,7 @@ def write_calibration(folder: Path, calibration: "Calibration", scorer_sha256: s
 
 def read_calibration(settings: FolderSettings) -> "Calibration":
     """The calibration of a folder, only if it was made with its scorer and is the one that was saved."""
-    from idecode_core.conformal.calibration import (
-        Calibration,  # which needs SciPy: a page lists folders before it is there
-    )
+    from idecode_core.conformal.calibration import Calibration  # needs SciPy; a list of folders does not
 
     path = settings.folder / NAME
     arrays = read_arrays(

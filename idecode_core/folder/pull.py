@@ -36,9 +36,7 @@ Report = Callable[[str], None]
 def web_folder(source: str, name: str) -> str:
     """The address of a detector's files: `source` is owner/repository at Hugging Face, or a web folder."""
     if re.fullmatch(r"[\w.-]+/[\w.-]+", source):
-        hub = (
-            os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-        )  # Hugging Face's own variable for mirrors
+        hub = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"  # their own variable for mirrors
         return f"{hub.rstrip('/')}/{source}/resolve/main/{quote(name)}"
     checked_address(source)
     return f"{source.rstrip('/')}/{quote(name)}"

@@ -127,7 +127,11 @@ def _calibration(job: Job, detector: Path | str | None) -> Calibration:
 def _judged(table: pa.Table, calibration: Calibration, n: int, bound: float, aggregate: str) -> pa.Table:
     """One part; files without a score have none here either."""
     good = pc.is_valid(table["score_vector"]).to_numpy()  # (files,)
-    columns = {"is_ood": None, "p_value": None, "rank": None, "k": None, "score": None}
+    columns = {
+        **dict.fromkeys(SCHEMA.names, pa.nulls(len(table))),
+        "file": table["file"],
+        "error": table["error"],
+    }
     if good.any():
         vectors = np.stack(table["score_vector"].filter(good).to_numpy())  # (good files, n of the run)
         found = judge(calibration, vectors, n=n, epsilon=bound, aggregate=aggregate)
@@ -136,16 +140,11 @@ def _judged(table: pa.Table, calibration: Calibration, n: int, bound: float, agg
         def spread(values: np.ndarray) -> pa.Array:
             return pa.array(values[np.maximum(places, 0)], mask=~good)
 
-        columns = {
+        columns |= {
             "is_ood": spread(found.is_ood),
             "p_value": spread(found.p_values),
             "rank": spread(found.ranks),
             "k": spread(np.full(len(vectors), found.k)),
             "score": spread(found.scores),
         }
-    empty = pa.nulls(len(table))
-    arrays = [
-        (table[name] if name in ("file", "error") else empty if columns[name] is None else columns[name])
-        for name in SCHEMA.names
-    ]
-    return pa.table(dict(zip(SCHEMA.names, arrays, strict=True))).cast(SCHEMA)
+    return pa.table(columns).cast(SCHEMA)

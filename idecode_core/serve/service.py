@@ -54,9 +54,7 @@ DECODERS = 2
 """Files that are decoded at the same time: a small file can unpack to the better part of a gigabyte."""
 BODY_SECONDS = 30.0
 SAVE_SECONDS = 60.0
-logging.getLogger("python_multipart").setLevel(
-    logging.ERROR
-)  # what is wrong with a form is answered; a log could be flooded
+logging.getLogger("python_multipart").setLevel(logging.ERROR)  # forms are answered; a log could be flooded
 LEFT = 499
 """For the metrics: the client went away. Nobody reads that status."""
 
@@ -89,10 +87,7 @@ class Service:
         sample = await loop.run_in_executor(self.decoders, self._prepare, data, settings.seed)
         vector = await self.batcher.score(sample, n)
         (verdict,) = judge(calibration, vector[None], epsilon=cut, aggregate=settings.aggregate)
-        if (n, settings.seed) == (
-            self.n,
-            self.settings.seed,
-        ):  # others are not exchangeable with the stream's points
+        if (n, settings.seed) == (self.n, self.settings.seed):  # others are not like the stream's
             self.stream.add(verdict.score)
         self.metrics.judged(verdict.p_value, verdict.is_ood, self.stream.log_martingale, self.stream.points)
         return Answer(
@@ -131,9 +126,7 @@ class Service:
         try:
             try:
                 async with asyncio.timeout(BODY_SECONDS):
-                    async for (
-                        block
-                    ) in request.stream():  # the declared size may be a lie, or not there at all
+                    async for block in request.stream():  # the declared size may be a lie, or not be there
                         if self.in_flight + len(block) > BYTES_IN_FLIGHT:
                             raise Overloaded
                         self.in_flight += len(block)
@@ -242,15 +235,8 @@ def make_service(
     asks = [Depends(HTTPBearer(auto_error=False))] if token else []  # said to clients; Access asks for it
     app.add_middleware(Access, token=token, per_minute=per_minute)
     app.add_middleware(Watched, metrics=service.metrics)
-    app.add_middleware(Named)
-    for kind in (
-        IdecodeError,
-        HTTPException,
-        Overloaded,
-        RequestValidationError,
-        ClientDisconnect,
-        Exception,
-    ):
+    explainable = IdecodeError, HTTPException, Overloaded, RequestValidationError, ClientDisconnect, Exception
+    for kind in explainable:
         app.add_exception_handler(kind, explained)
 
     @app.post("/detect", dependencies=asks, response_model=Answer, responses=FAILURES, openapi_extra=ONE_FILE)
@@ -315,31 +301,9 @@ async def explained(request: Request, error: Exception) -> Response:
     return JSONResponse(failure.model_dump(), status, headers)
 
 
-class Named:
-    """Every request has an id, its client's or a new one; the answer carries it."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
-        name = given if 0 < len(given) <= 64 and given.isascii() and given.isprintable() else uuid4().hex
-        scope["request_id"] = name
-
-        async def named(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
-            await send(message)
-
-        await self.app(scope, receive, named)
-
-
 class Watched:
-    """What Prometheus is told of the posts: their status, and how long they took. A request that the server cancels at its end is
-    answered, unless its answer has begun."""
+    """Every request has an id, its client's or a new one, and the answer carries it. Prometheus is told of the posts: their status,
+    and how long they took. A request that the server cancels at its end is answered, unless its answer has begun."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app, self.metrics = app, metrics
@@ -348,6 +312,9 @@ class Watched:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+        name = given if 0 < len(given) <= 64 and given.isascii() and given.isprintable() else uuid4().hex
+        scope["request_id"] = name
         start = time.perf_counter()
         status: int | None = None
 
@@ -355,13 +322,14 @@ class Watched:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
             await send(message)
 
         try:
             await self.app(scope, receive, watched)
         except asyncio.CancelledError:
             if status is None:
-                failure = Failure(error="The service is ending.", request_id=scope.get("request_id", ""))
+                failure = Failure(error="The service is ending.", request_id=name)
                 await JSONResponse(failure.model_dump(), 503)(scope, receive, watched)
         finally:
             if scope["path"].startswith("/detect"):
