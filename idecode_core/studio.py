@@ -22,13 +22,13 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from idecode_core.data import CHECKOUT
 from idecode_core.errors import IdecodeError
@@ -100,6 +100,7 @@ class View:
         return words if self.sentence else framed
 
 
+Found = TypeVar("Found")
 _last: list[Session] = []
 
 
@@ -164,36 +165,55 @@ def running() -> Running | None:
 
 def start() -> Running:
     """A new app on a free port; IdecodeError with one sentence where it cannot be."""
+    token, place = secrets.token_urlsafe(16), script().parent
+
+    def answers(port: int, child: "subprocess.Popen[bytes]") -> Running | None:
+        app = Running(child.pid, port, token)
+        return app if app.answers() else None
+
+    app = _launched(
+        lambda port: command(port, "localhost", headless=True),
+        answers,
+        place,
+        IDECODE_SESSIONS=str(sessions_root().absolute()),
+        PYTHONPATH=os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        **{TOKEN_VARIABLE: token},
+    )
+    if app is None:
+        raise IdecodeError(
+            "The app did not start. Run `idecode app` in a terminal to see why; the session is saved and nothing is lost."
+        )
+    remember(app)
+    return app
+
+
+def _launched(
+    words: Callable[[int], list[str]],
+    ready: Callable[[int, "subprocess.Popen[bytes]"], Found | None],
+    place: Path,
+    **variables: str,
+) -> Found | None:
+    """What `ready` finds of a new server on a free port, which outlives an interrupted cell; None where it does not come up."""
     for port in free_ports():
-        token = secrets.token_urlsafe(16)
-        folders = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         child = subprocess.Popen(
-            command(port, "localhost", headless=True),
-            cwd=script().parent,
-            env={
-                **os.environ,
-                TOKEN_VARIABLE: token,
-                "IDECODE_SESSIONS": str(sessions_root().absolute()),
-                "PYTHONPATH": os.pathsep.join(folders),
-            },
+            words(port),
+            cwd=place,
+            env={**os.environ, **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # an interrupted cell does not end it
+            start_new_session=True,
         )
-        app, end = Running(child.pid, port, token), time.monotonic() + PATIENCE
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end and child.poll() is None:
-            if app.answers():
+            if (found := ready(port, child)) is not None:
                 _children.append(child)
-                remember(app)
-                return app
+                return found
             time.sleep(0.1)
         if child.poll() is None:
             child.terminate()
             break
-    raise IdecodeError(
-        "The app did not start. Run `idecode app` in a terminal to see why; the session is saved and nothing is lost."
-    )
+    return None
 
 
 def open_notebook(path: Path) -> str:
@@ -202,19 +222,17 @@ def open_notebook(path: Path) -> str:
         raise IdecodeError(
             f'The notebook is written to {path}. To open it here, JupyterLab is needed: pip install "idecode-studio[notebook]"'
         )
-    found = _jupyter_above(path) or _start_jupyter(path.parent)
+    found = next(iter(_servers_above(path)), None) or _start_jupyter(path.parent)
     inside = urllib.parse.quote(path.resolve().relative_to(Path(found["root_dir"]).resolve()).as_posix())
     token = f"?token={found['token']}" if found["token"] else ""
     return f"{found['url'].rstrip('/')}/lab/tree/{inside}{token}"
 
 
-def _jupyter_above(path: Path) -> dict[str, Any] | None:
+def _servers_above(path: Path) -> list[dict[str, Any]]:
     from jupyter_server.serverapp import list_running_servers
 
-    servers: list[dict[str, Any]] = list(list_running_servers())
-    return next(
-        (one for one in servers if path.resolve().is_relative_to(Path(one["root_dir"]).resolve())), None
-    )
+    here = path.resolve()
+    return [one for one in list_running_servers() if here.is_relative_to(Path(one["root_dir"]).resolve())]
 
 
 def _start_jupyter(folder: Path) -> dict[str, Any]:
@@ -227,27 +245,26 @@ def _start_jupyter(folder: Path) -> dict[str, Any]:
         "MappingKernelManager.cull_idle_timeout": JUPYTER_IDLE,
     }
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    for port in free_ports():
-        words = [f"--{name}={value}" for name, value in {**options, "ServerApp.port": port}.items()]
-        child = subprocess.Popen(
-            [sys.executable, "-m", "jupyterlab", "--no-browser", *as_root, *words],
-            env={**os.environ, "JUPYTER_TOKEN": secrets.token_urlsafe(16)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end and child.poll() is None:
-            if (found := _jupyter_above(folder)) is not None and found["port"] == port:
-                return found
-            time.sleep(0.1)
-        if child.poll() is None:
-            child.terminate()
-            break
-    raise IdecodeError(
-        f"JupyterLab did not start. The notebook is written; open it by: jupyter lab {shlex.quote(str(folder))}"
+    words = [f"--{name}={value}" for name, value in options.items()]
+    found = _launched(
+        lambda port: [
+            sys.executable,
+            "-m",
+            "jupyterlab",
+            "--no-browser",
+            *as_root,
+            *words,
+            f"--ServerApp.port={port}",
+        ],
+        lambda port, _: next((one for one in _servers_above(folder) if one["port"] == port), None),
+        folder,
+        JUPYTER_TOKEN=secrets.token_urlsafe(16),
     )
+    if found is None:
+        raise IdecodeError(
+            f"JupyterLab did not start. The notebook is written; open it by: jupyter lab {shlex.quote(str(folder))}"
+        )
+    return found
 
 
 def free_ports() -> Iterator[int]:

@@ -31,19 +31,15 @@ def _scatter(x: Any, y: Any, name: str, hover: str) -> Trace:
     return {"type": "scatter", "x": x, "y": y, **listed, **told}
 
 
-def mark_level(figure: go.Figure, y: float, text: str, *, dash: str = "solid", on_left: bool = False) -> None:
-    """A horizontal line at a limit, with its name."""
+def mark_epsilon(figure: go.Figure, epsilon: float, *, dash: str = "solid", on_left: bool = False) -> None:
+    """A horizontal line at epsilon, for figures with p-values on the vertical axis."""
+    text = f"ε = {epsilon:g}"
     figure.add_hline(
-        y=y,
+        y=epsilon,
         line={"color": THRESHOLD, "width": 2, "dash": dash},
         annotation={"text": text, "font": {"color": THRESHOLD, "size": 13}, "xshift": 4 if on_left else 0},
         annotation_position="top left" if on_left else "top right",
     )
-
-
-def mark_epsilon(figure: go.Figure, epsilon: float, **where: Any) -> None:
-    """A horizontal line at epsilon, for figures with p-values on the vertical axis."""
-    mark_level(figure, epsilon, f"ε = {epsilon:g}", **where)
 
 
 def mark_threshold(figure: go.Figure, x: float, text: str, on_left: bool = False) -> None:

@@ -68,46 +68,31 @@ def calibration_report(
     settings: dict[str, Value],
     figure: Any,
     caption: str,
-    lost: "Lost | None" = None,
+    lost: "Lost",
 ) -> Report:
     """One row per file: its score, and its p-value under the shipped calibration; and what was lost, as a sentence."""
     rows: tuple[Row, ...] = tuple(
         {"name": file, "score": score, "p_value_under_the_shipped_calibration": p}
         for file, score, p in zip(names, scores, shipped_p_values, strict=True)
     )
+    options = {
+        "--detector": settings.get("folder", name), "--out": settings.get("new name") or "mine",
+        "--n-max": settings.get("n_max"), "--seed": settings.get("seed"),
+    }  # fmt: skip
+    by_set = (f"{row['set']} {row['parent_catches']}, now {row['still_caught']}" for row in lost_rows(lost))
     return Report(
         title=f"{len(names):,} files as a calibration set for {name}",
         sentences=(
             comparison.reading(),
             f"Kolmogorov-Smirnov p = {comparison.ks_p_value:.3g}, Mann-Whitney p = {comparison.rank_p_value:.3g}; a new file is "
             f"stranger than a shipped one {comparison.stranger:.1%} of the time.",
-            *(
-                (f"What was lost at epsilon = {lost.epsilon:g}: {lost.reading()} " + _by_set(lost),)
-                if lost
-                else ()
-            ),
+            f"What was lost at epsilon = {lost.epsilon:g}: {lost.reading()} By set: {'; '.join(by_set)}.",
         ),
         settings=settings,
         rows=rows,
         figures=(Figure(figure, caption),),
-        commands=(
-            command(
-                "calibrate",
-                "FOLDER",
-                **{
-                    "--detector": settings.get("folder", name),
-                    "--out": settings.get("new name") or "mine",
-                    "--n-max": settings.get("n_max"),
-                    "--seed": settings.get("seed"),
-                },
-            ),
-        ),
+        commands=(command("calibrate", "FOLDER", **options),),
     )
-
-
-def _by_set(lost: "Lost") -> str:
-    rows = (f"{row['set']} {row['parent_catches']}, now {row['still_caught']}" for row in lost_rows(lost))
-    return f"By set: {'; '.join(rows)}."
 
 
 def calibration_notebook(

@@ -1,7 +1,4 @@
-"""What the Evaluate page shows, as a report and as a notebook that computes it again.
-
-Several detectors on one OOD set, as the Evaluate page shows them: a report, and a notebook that computes it again.
-"""
+"""What the Evaluate page shows, of one detector or of several, as a report and as a notebook that computes it again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -128,11 +125,10 @@ def evaluation_notebook(
     drawn = [
         one.score_vectors.shape[1] for one in (shown.id_set, *shown.ood_sets, calibration) if one is not None
     ]
-    n_max = min(DRAWS_PER_RUN, *drawn)
     settings: dict[str, Any] = {
         "selected": shown.selected or shown.ood_sets[0].label,
         "n": shown.n,
-        "n_max": n_max,
+        "n_max": min(DRAWS_PER_RUN, *drawn),
         "epsilon": shown.epsilon,
         "aggregate": shown.aggregate,
     }

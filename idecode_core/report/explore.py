@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from idecode_core.conformal.judge import judge
 from idecode_core.errors import SettingError
 from idecode_core.report.show import roc_figure, score_figure
 from idecode_core.verdict import sentence
@@ -18,17 +17,14 @@ WIDE = {"width": "460px"}
 
 def explore_inspected(inspected: "Inspected") -> Any:
     """The verdict in a sentence, and where the score lies among the calibration scores."""
+    score_figure(inspected)  # which says what is missing where it cannot be
     seen = inspected.seen
-    if seen is None:
-        raise SettingError(
-            "Only what `detector.inspect` gives can be explored: it knows its calibration set."
-        )
+    assert seen is not None
+    noun = seen.detector.scorer.modality.replace("audio", "sound")
 
     def look(n: int, epsilon: float) -> tuple[str, Any]:
-        calibration, aggregate = seen.detector.calibration, seen.settings.aggregate
-        (found,) = judge(calibration, inspected.score_vector[None], n=n, epsilon=epsilon, aggregate=aggregate)
-        noun = seen.detector.scorer.modality.replace("audio", "sound")
-        return sentence(found, noun), score_figure(inspected, n, epsilon)
+        found, figure = score_figure(inspected, n, epsilon)
+        return sentence(found, noun), figure
 
     return sliders(look, inspected.score_vector.size, seen.settings.n or 1, seen.settings.epsilon)
 

@@ -27,6 +27,10 @@ def guarantee_report(
     """
     from idecode_core.conformal.statement import ASSUMPTIONS, NOT_GUARANTEED
 
+    options = {
+        "--detector": settings.get("folder", name), "--n": settings.get("n"), "--epsilon": guarantee.epsilon,
+        "--aggregate": settings.get("aggregate"),
+    }  # fmt: skip
     return Report(
         title=f"The guarantee of {name} with k = {guarantee.k:,}",
         sentences=(
@@ -40,19 +44,7 @@ def guarantee_report(
         settings={"detector": name, **vars(guarantee), **settings},
         rows=tuple(_row(study, i) for i in range(len(study.epsilons))) if study else (),
         figures=tuple(Figure(figure, caption) for figure, caption in figures),
-        commands=(
-            command(
-                "evaluate",
-                **{
-                    "--detector": settings.get("folder", name),
-                    "--n": settings.get("n"),
-                    "--epsilon": guarantee.epsilon,
-                    "--aggregate": settings.get("aggregate"),
-                },
-            ),
-        )
-        if study
-        else (),
+        commands=(command("evaluate", **options),) if study else (),
     )
 
 

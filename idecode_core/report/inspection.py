@@ -22,21 +22,14 @@ if TYPE_CHECKING:
     from idecode_core.detector import Detector
     from idecode_core.session.making import File
 
+    class Input(File, Protocol):
+        """What a page knows of one file."""
+
+        @property
+        def thumbnail(self) -> bytes: ...
+
 
 MOST_NAMED = 12  # files in a command; of more, their folder
-
-
-class Input(Protocol):
-    """What a page knows of one file."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def data(self) -> bytes: ...
-    @property
-    def content_hash(self) -> str: ...
-    @property
-    def thumbnail(self) -> bytes: ...
 
 
 @dataclass(frozen=True)
@@ -69,7 +62,7 @@ class Inspection(Judged):
 def inspect_batch(
     detector: "Detector",
     folder_name: str,
-    inputs: Sequence[Input],
+    inputs: "Sequence[Input]",
     score_vectors: NDArray[np.float64],
     judgement: "Judgement",
     *,

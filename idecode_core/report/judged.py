@@ -24,18 +24,9 @@ class Judged:
     seed: int
 
     def settings(self, k: int, **more: Value) -> dict[str, Value]:
-        return {
-            "detector": self.detector,
-            "scorer_sha256": self.scorer_sha256,
-            "calibration_sha256": self.calibration_sha256,
-            "k": k,
-            "n": self.n,
-            "epsilon": self.epsilon,
-            "aggregate": self.aggregate,
-            "p_value_kind": "smoothed" if self.smoothed else "conservative",
-            **more,
-            "seed": self.seed,
-        }
+        names = ("detector", "scorer_sha256", "calibration_sha256", "n", "epsilon", "aggregate", "seed")
+        kind = "smoothed" if self.smoothed else "conservative"
+        return {**{name: getattr(self, name) for name in names}, "k": k, "p_value_kind": kind, **more}
 
 
 def verdict_row(verdict: "Verdict", score_vector: tuple[float, ...], content_hash: str) -> Row:

@@ -16,6 +16,7 @@ from idecode_core.errors import IdecodeError, SettingError
 from idecode_core.report.html import data_uri
 
 if TYPE_CHECKING:
+    from idecode_core.conformal.judge import Verdict
     from idecode_core.conformal.statement import Guarantee
     from idecode_core.detector import Detection
     from idecode_core.quality.methods import Evaluation
@@ -167,7 +168,7 @@ def inspected_parts(inspected: "Inspected") -> Parts:
         noun = seen.detector.scorer.modality.replace("audio", "sound")
         answer, _, reason = sentence(verdict, noun).partition(": ")
         parts.append(Markup("<p>{} {}</p>").format(verdict_words(verdict.is_ood, answer), reason))
-        parts.append(score_figure(inspected))
+        parts.append(score_figure(inspected)[1])
     why = Markup("<p>Why the strangest draw scores {:.3g}:</p>").format(inspected.score_vector.max())
     return [*parts, variants_html(inspected) + why, waterfall(inspected)]
 
@@ -185,19 +186,23 @@ def variants_html(inspected: "Inspected") -> Markup:
     )
 
 
-def score_figure(inspected: "Inspected", n: int | None = None, epsilon: float | None = None) -> Any:
-    """F(V(x)) among the calibration scores, as on the Inspect page."""
+def score_figure(
+    inspected: "Inspected", n: int | None = None, epsilon: float | None = None
+) -> tuple["Verdict", Any]:
+    """The verdict, and F(V(x)) among the calibration scores as on the Inspect page."""
     from idecode_core.plots.inspect import aggregate_on_histogram
 
     seen = inspected.seen
     if seen is None:
-        raise SettingError("Only what `detector.inspect` gives knows its calibration set.")
+        raise SettingError(
+            "Only what `detector.inspect` gives can be explored: it knows its calibration set."
+        )
     n = n or seen.settings.draws(inspected.score_vector.size)
     calibration, aggregate = seen.detector.calibration, seen.settings.aggregate
     cut = epsilon if epsilon is not None else seen.settings.cut(calibration.k)
     (found,) = judge(calibration, inspected.score_vector[None], n=n, epsilon=cut, aggregate=aggregate)
     scores = calibration.scores(n, aggregate)
-    return aggregate_on_histogram(scores, found.score, found.threshold, is_ood=found.is_ood)
+    return found, aggregate_on_histogram(scores, found.score, found.threshold, is_ood=found.is_ood)
 
 
 def waterfall(inspected: "Inspected") -> Any:

@@ -234,6 +234,6 @@ def test_reports_hold_the_numbers_in_each_format(stored):
 
     comparison = compare([1.0, 2.0, 3.0], [2.0, 4.0])
     files = calibration_report(
-        "f", comparison, ["a", "b", "c"], [1.0, 2.0, 3.0], [0.1, 0.2, 0.3], {}, figure, "c"
+        "f", comparison, ["a", "b", "c"], [1.0, 2.0, 3.0], [0.1, 0.2, 0.3], {}, figure, "c", Lost(0.1, 3, ())
     )
     assert [row["name"] for row in files.rows] == ["a", "b", "c"]

@@ -44,7 +44,6 @@ def result(
     outside: Sequence[Sample] = (),
 ) -> None:
     """Are the new files exchangeable with the shipped calibration? What is lost? Then: the detector to use."""
-
     settings = current()
     n = min(settings.n, detector.calibration.n_max)
     kept = reviewed(samples, vectors, seed, n, settings)
@@ -57,13 +56,14 @@ def result(
         figure, caption = overlay(own, detector, n, settings)
     with right:
         reading(comparison, own, detector, vectors[:, :n], settings)
-    sets = (
-        {OWN_SET: score_vectors(detector, outside, seed)}
-        if outside
-        else bundled_vectors(config, detector, seed)
+    if outside:
+        sets = {OWN_SET: score_vectors(detector, outside, seed)}
+    else:
+        sets = bundled_vectors(config, detector, seed)
+    asked = Settings(n, settings.epsilon, None, settings.aggregate, seed, False)
+    lost = what_is_lost(
+        detector.calibration, own, sets, n=n, epsilon=settings.epsilon, aggregate=settings.aggregate
     )
-    chosen = {"n": n, "epsilon": settings.epsilon, "aggregate": settings.aggregate}
-    lost = what_is_lost(detector.calibration, own, sets, **chosen)
     left, right = st.columns([1, 1.2], gap="large")
     with left:
         show_lost(lost, training=may_train())
@@ -73,8 +73,7 @@ def result(
     p_values = judge(detector.calibration, vectors, n=n, aggregate=settings.aggregate).p_values.tolist()
     about: dict[str, Value] = {
         "detector": config.name, "folder": config.folder.name, "new name": name, "k": own.k, "n": n, "n_max": own.n_max,
-        "aggregate": settings.aggregate, "seed": seed, "ks_p_value": comparison.ks_p_value,
-        "rank_p_value": comparison.rank_p_value, "stranger": comparison.stranger,
+        "aggregate": settings.aggregate, "seed": seed, **vars(comparison),
     }  # fmt: skip
     download_row(
         "calibration",
@@ -82,14 +81,7 @@ def result(
             config.name, comparison, *files, p_values, about, figure, caption, lost
         ),
         notebook=lambda: calibration_notebook(
-            detector,
-            samples,
-            own,
-            p_values,
-            comparison,
-            sets,
-            lost,
-            Settings(n, settings.epsilon, None, settings.aggregate, seed, False),
+            detector, samples, own, p_values, comparison, sets, lost, asked
         ),
         key="cal_export",
     )

@@ -1,5 +1,6 @@
 """The new detector in use: a name, what belongs, at once on every page; to download; on one's own machine, to keep."""
 
+import re
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -56,12 +57,7 @@ def what_is_missing(name: str, belongs: str) -> str:
 
 
 def is_name(name: str) -> bool:
-    return (
-        0 < len(name) <= LONGEST_NAME
-        and name[0].isalnum()
-        and all(c.isalnum() or c in "._-" for c in name)
-        and name.isascii()
-    )
+    return len(name) <= LONGEST_NAME and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) is not None
 
 
 def offer(
