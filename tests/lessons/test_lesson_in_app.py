@@ -147,6 +147,7 @@ def test_typed_numbers_are_used_as_they_are_typed_and_refused_with_a_sentence(
     expect(visitor.locator(".lesson .verdict")).to_contain_text("0 of 2 points are at least as strange")
     typed.fill("one, two")
     expect(visitor.locator(".lesson")).to_contain_text("must be numbers")
+    expect(visitor.locator(".lesson .verdict")).to_have_text("Nothing to compare with yet.")
     typed.fill("1, 20, 30, 40")
     expect(number(visitor, "x")).to_have_attribute("aria-valuemax", "40")
     number(visitor, "x").press("End")

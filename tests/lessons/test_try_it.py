@@ -174,11 +174,13 @@ def test_newcomers_pile_up_to_a_flat_histogram_and_the_prediction_is_answered(pa
     here = step(page, 3)
     here.get_by_label("near 1").check()
     expect(here.get_by_text("Now draw 2,000")).to_be_visible()
+    expect(here.get_by_text("equally often")).to_have_count(0)  # the answer waits
     here.get_by_role("button", name="Draw 1", exact=True).click()
     expect(here).to_contain_text("Of 1 newcomer from our own hat")
     here.get_by_role("button", name="2,000").click()
     expect(here).to_contain_text("Of 2,001 newcomers from our own hat")
     expect(here.get_by_text("You said: near 1. It is: everywhere alike.")).to_be_visible()
+    expect(here.get_by_text("equally often")).to_be_visible()
     heights = here.locator("svg").nth(1).locator("rect:not(.zone)").evaluate_all(
         "(bars) => bars.map((bar) => Number(bar.getAttribute('height')))"
     )  # fmt: skip
