@@ -242,6 +242,22 @@ def test_false_discovery_control_is_offered_for_many_files(detector) -> None:
     assert list(at.dataframe[0].value["Verdict"]) == [verdict.answer for verdict in expected]
 
 
+def test_a_late_answer_of_the_gallery_is_no_choice_and_a_click_on_another_draw_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from ui.inspect import draws
+
+    state = {"gallery": 6, "draw": None}
+    drawn: list[str] = []
+    monkeypatch.setattr(draws.st, "session_state", state)
+    monkeypatch.setattr(draws, "rerun_on", drawn.append)
+    draws.choose_another("gallery", 6)
+    assert (state["draw"], drawn) == (None, [])
+    state["gallery"] = 2
+    draws.choose_another("gallery", 6)
+    assert (state["draw"], drawn) == (2, ["draw"])
+
+
 def test_redrawing_takes_the_next_seed(detector) -> None:
     at = inspect(sample="digits-sample-3")
     [button] = [button for button in at.button if button.label == "Re-draw the transforms"]

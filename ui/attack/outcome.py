@@ -30,6 +30,7 @@ from ui.frame.verdicts import verdicts
 STYLE = """
 <style>
 .st-key-attacked img, .st-key-worst img { image-rendering: pixelated; border-radius: 8px; }
+.st-key-attack [data-testid="stButtonGroup"] button { border-radius: 0.5rem; margin: 0 0.25rem 0.25rem 0; }
 </style>
 """
 FLICK_STYLE = """

@@ -234,7 +234,8 @@ def strip(pictures: list[str], scores: NDArray[np.float64], chosen: int) -> None
             range(len(labels)),
             format_func=labels.__getitem__,
             key=key,
-            on_change=lambda: _choose(st.session_state[key]),
+            on_change=choose_another,
+            args=(key, chosen),
             label_visibility="collapsed",
             wrap=True,
         )
@@ -259,6 +260,13 @@ def side_by_side(images: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
 def _clicked(event: Any) -> int | None:
     points = event["selection"]["points"]
     return int(points[0]["x"]) - 1 if points else None
+
+
+def choose_another(key: str, shown: int) -> None:
+    """A click in the gallery. The draw on show is no choice, but the browser's late answer while n moves on: taken for one, it
+    would put an old n into the link."""
+    if st.session_state[key] != shown:
+        _choose(st.session_state[key])
 
 
 def _choose(draw: int | None) -> None:
