@@ -137,8 +137,9 @@ def merged(root: Path | str = "checkpoints") -> Section:
                 f"{best:.1f}" if best and dataset in COMPARABLE else "–",
             ]
         )
-        for name in pairs if best else ():
-            pairs[name].append((label, 100 * values[names.index(name)].mean, best))
+        if best:
+            for name, each in pairs.items():
+                each.append((label, 100 * values[names.index(name)].mean, best))
     titles = [name.removeprefix("cifar10-") for name in names]
     grid = table(["OOD set, AUROC at n=5", *titles, "our target", "paper's best"], rows)
     sources = "\n\n".join(seeds(stored) for stored in found if stored is not both)
