@@ -88,6 +88,7 @@ def read_registry() -> dict[str, dict[str, str]]:
 
 def pull_named(name: str, *, out: Path | None = None, replace: bool = False, report: Report = print) -> Path:
     """Fetch a detector that the registry knows."""
+    check_name(name)  # which may be its place
     known = read_registry()
     if name not in known:
         raise SettingError(

@@ -49,12 +49,12 @@ class Health(BaseModel):
 class Asked(BaseModel, extra="forbid"):
     """Settings of one request; the service's own where they are left out. One that is not known is refused: it may be a slip."""
 
-    n: int | None = Field(None, ge=1, description="Transforms drawn for each file.")
-    epsilon: float | None = Field(None, gt=0, lt=1, description="Bound on the false detection rate.")
+    n: int | None = Field(default=None, ge=1, description="Transforms drawn for each file.")
+    epsilon: float | None = Field(default=None, gt=0, lt=1, description="Bound on the false detection rate.")
     delta: float | None = Field(
-        None, gt=0, lt=1, description="Keep it for a share 1 - delta of all calibration sets."
+        default=None, gt=0, lt=1, description="Keep it for a share 1 - delta of all calibration sets."
     )
-    seed: int | None = Field(None, ge=0, lt=2**63, description="Seed of the draws.")
+    seed: int | None = Field(default=None, ge=0, lt=2**63, description="Seed of the draws.")
 
     def over(self, settings: Settings) -> Settings:
         return replace(settings, **self.model_dump(exclude_none=True))

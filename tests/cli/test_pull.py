@@ -243,6 +243,7 @@ def test_a_registry_says_where_names_come_from(site, home, tmp_path, monkeypatch
         "tiny": {"source": address, "sha256": sha256(folder / "tiny" / "config.json")},
         "packed": {"source": f"{address}/mine.zip"},
         "changed": {"source": f"{address}/mine.zip", "sha256": "0" * 64},
+        "../climbs": {"source": f"{address}/mine.zip"},
     }
     (tmp_path / "registry.json").write_text(json.dumps(entries))
     for words in (["--list"], ["tiny"], ["packed"]):
@@ -255,6 +256,8 @@ def test_a_registry_says_where_names_come_from(site, home, tmp_path, monkeypatch
         pulling.pull_named("changed", report=lambda _: None)
     with pytest.raises(SettingError, match=r"which knows tiny, packed, changed"):
         pulling.pull_named("unknown")
+    with pytest.raises(SettingError, match="is not a detector's name"):
+        pulling.pull_named("../climbs", report=lambda _: None)
     for text in ("[]", '{"a": 3}', '{"a": {"source": 3}}', "{"):
         (tmp_path / "registry.json").write_text(text)
         with pytest.raises(SettingError, match="registry of detectors"):
