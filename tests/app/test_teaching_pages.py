@@ -256,6 +256,13 @@ def test_the_row_of_the_plan_is_the_links_else_the_one_most_like_what_is_shown(
     assert ("Back to the plan" in lesson(at)["words"]) is (page == "attack_lab")
 
 
+def test_a_page_beside_the_plan_leads_back_to_the_row_that_was_shown() -> None:
+    at = shown_by_presenter("attack_lab", present="true", plan="9")
+    at.query_params.clear()
+    at.query_params["present"] = "true"
+    assert lesson(at.run())["words"].startswith(f"10 of {len(PLAN)} · Back to the plan at ")
+
+
 def test_the_plan_has_the_goals_of_the_worksheet_and_offers_it() -> None:
     at = open_page("how_it_works")
     sheet = (Path(__file__).parents[2] / "lessons" / "worksheet.html").read_text("utf-8")

@@ -9,6 +9,8 @@ from ui.frame.look import PRESENT
 
 ROW = "plan"
 """The row of the plan that is shown, in the link."""
+LAST = "plan_last"
+"""The row that was shown last: a page beside the plan leads back to it."""
 KEY, BACK, NEXT = "presenter", "presenter_back", "presenter_next"
 STYLE = """
 <style>
@@ -86,6 +88,7 @@ def present(page: str) -> None:
         return
     st.html(STYLE)
     row = row_shown(page, link_value(ROW))
+    st.session_state[LAST] = row
     shown = PLAN[row]
     # The browser follows them: a program cannot set what is bound to a widget in the address.
     for key, other in ((BACK, row - 1), (NEXT, row + 1)):
@@ -115,7 +118,7 @@ def _end() -> None:
 
 
 def row_shown(page: str, asked: str | None) -> int:
-    """The row that the link says; else the one of this page that is most like what is shown, else the first of all."""
+    """The row that the link says; else the one of this page that is most like what is shown, else the last that was shown."""
     if asked is not None and asked.isdecimal() and int(asked) < len(PLAN):
         return int(asked)
     alike = {
@@ -123,7 +126,7 @@ def row_shown(page: str, asked: str | None) -> int:
         for i, row in enumerate(PLAN)
         if row.page == page
     }
-    return max(alike, key=alike.__getitem__, default=0)
+    return max(alike, key=alike.__getitem__, default=st.session_state.get(LAST, 0))
 
 
 def state_of(row: int) -> dict[str, str]:
