@@ -132,6 +132,9 @@ def test_a_notebook_and_the_app_are_two_views_of_one_session(work: Path, visitor
             app = visitor.frame_locator(".jp-OutputArea-output iframe")
             expect(app.get_by_text("12 pictures of the session twelve")).to_be_visible()
             quiet(app, visitor)
+            expect(
+                app.get_by_role("link", name="Evaluate")
+            ).not_to_be_in_viewport()  # no sidebar in the notebook
             for _ in range(2):
                 app.get_by_test_id("stButtonGroup").get_by_role("button", name="wrong verdict").click()
                 quiet(app, visitor)
@@ -214,6 +217,9 @@ def test_a_notebook_and_the_app_are_two_views_of_one_session(work: Path, visitor
         expect(visitor.get_by_text("12 pictures of the session twelve")).to_be_visible()
         settled(visitor)
         assert "token" not in visitor.url
+        visitor.reload()
+        expect(visitor.get_by_text("12 pictures of the session twelve")).to_be_visible()
+        settled(visitor)
         expect(visitor.get_by_role("spinbutton", name="epsilon, exactly")).to_have_value("0.2")
         expect(visitor.get_by_text(f"{sum(is_ood)} of 12 files flagged")).to_be_visible()
         pressed = visitor.get_by_test_id("stButtonGroup").get_by_role("button", name="wrong verdict")
