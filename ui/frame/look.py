@@ -90,7 +90,7 @@ BAR_STYLE = """
 .st-key-bar label p, .st-key-menu button p { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 @media (max-width: 1340px) {
   .st-key-bar { gap: 1rem; }
-  .st-key-verdict_first [data-testid="stButtonGroup"] button { padding: 0 0.5rem; }
+  .st-key-verdict_first [data-testid="stButtonGroup"] button:not(:has(img)) { padding: 0 0.5rem; }
 }
 .st-key-verdict_first h2 { padding-top: 0; text-wrap: pretty; }
 .st-key-bar [data-testid="stNumberInputStepDown"], .st-key-bar [data-testid="stNumberInputStepUp"] { display: none; }
