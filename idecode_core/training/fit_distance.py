@@ -4,8 +4,8 @@ What takes time is kept in the run's folder piece by piece, so a stopped run goe
 """
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from idecode_core.conformal.calibration import Calibration
-from idecode_core.detector import Detector
 from idecode_core.errors import IdecodeError
-from idecode_core.files import write_json, write_npz
+from idecode_core.files import write_npz
 from idecode_core.files.read import read_arrays
-from idecode_core.folder.detector import Writer, save_detector
-from idecode_core.folder.record import LOG, TrainingRecord, kept_epoch, read_log
 from idecode_core.image.features import Preprocessing
-from idecode_core.models.pretrained import NAME
 from idecode_core.quality.metrics import auroc
 from idecode_core.scorer import Scorer
 from idecode_core.scorers.distances import Mahalanobis, Neighbours
 from idecode_core.scorers.features import Features, FeatureScorer
 from idecode_core.scorers.patches import Patches, Places, thinned
 from idecode_core.training.choice import KNOWN, Fitted, Known, best, gained, learned
-from idecode_core.training.finish import machine, short
 from idecode_core.training.parts import Parts
-from idecode_core.training.plan import N_MAX, Plan, pretrained
+from idecode_core.training.plan import Plan, pretrained
 from idecode_core.training.strangers import strange_pictures
 from idecode_core.training.user_files import ListedFiles, Report
 from idecode_core.transforms import Nudges, SmallAffine, Windows
@@ -216,69 +210,3 @@ def judged(
         if report is not None:
             report("trying", done, len(plan.candidates))
     return found
-
-
-def make_own(
-    plan: Plan,
-    fitted: Callable[[], Fitted],
-    parts: Parts[Any],
-    run: Path,
-    folder: Path,
-    *,
-    name: str,
-    dataset: str,
-    summary: str,
-    device: torch.device,
-    seed: int,
-    settings: Mapping[str, Any],
-    beside: Mapping[str, Writer],
-    report: Report | None = None,
-) -> Detector:
-    """Fit, calibrate on the held-out files, save as a detector folder. A network that was trained before has left its log in
-    the run."""
-    began = time.monotonic()
-    found = fitted()
-    vectors = in_pieces(
-        parts.calibration.samples,
-        run / "calibrating",
-        "calibrating",
-        lambda piece: found.scorer.score(piece, n=N_MAX, seed=seed).score_vectors,
-        report,
-    )
-    detector = Detector(name, found.scorer, Calibration(vectors, seed), summary)
-    log = read_log(run) if (run / LOG).is_file() else []
-    kept = kept_epoch(log) if log else None
-    network = {"network": NAME} if plan.is_frozen else {}
-    record = TrainingRecord(
-        recipe=found.taken,
-        dataset=dataset,
-        task="features" if plan.is_frozen else "block_label" if log else "statistics",
-        epochs=len(log),
-        best_epoch=0 if kept is None else kept.epoch + 1,
-        hours=round((time.monotonic() - began + sum(entry.seconds for entry in log)) / 3600, 3),
-        machine=machine(device),
-        training_accuracy=None if kept is None else short(kept.accuracy, 4),
-        validation_loss=None,
-        validation_accuracy=None,
-        calibration_accuracy=short(found.accuracy, 4),
-        test_accuracy=None,
-        proper_training_points=len(parts.training),
-        validation_points=len(parts.validation),
-        calibration_points=len(parts.calibration),
-        test_points=0 if parts.test is None else len(parts.test),
-        seed=seed,
-        settings={
-            **settings, **asdict(plan), **network, "left_out": found.left_out, "tried": found.tried, "choice": found.words()
-        },
-    )  # fmt: skip
-    split = {key: indices.astype(np.int32) for key, indices in vars(parts.split).items()}
-    save_detector(
-        detector,
-        folder,
-        beside={
-            "training.json": lambda path: write_json(path, asdict(record)),
-            "split.npz": lambda path: write_npz(path, split),
-            **beside,
-        },
-    )
-    return detector
