@@ -1,5 +1,7 @@
 """A session in the app: its inputs are what Inspect shows, and tags, notes, epsilon and pinned runs are saved to it."""
 
+import json
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ from PIL import Image
 from test_notebooks import run_here
 from trust_pages import no_trouble, open_page
 
-from idecode_core import load_detector
+from idecode_core import load_detector, studio
 from idecode_core.session import Session
 from idecode_core.session.store import Pinned
 from ui.frame.messages import escape
@@ -260,3 +262,21 @@ def test_every_page_offers_its_link_and_no_address_keeps_the_token(page, monkeyp
     assert "copy_link" in offered
     assert "token" not in app.query_params
     assert app.session_state["token"] == "secret"
+
+
+def test_a_notebook_opens_in_a_jupyterlab_that_is_started_for_it_and_the_next_one_in_the_same(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    path = tmp_path / "it's" / "a b.ipynb"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    link = studio.open_notebook(path)
+    try:
+        assert "/lab/tree/a%20b.ipynb?token=" in link
+        with urllib.request.urlopen(link.replace("/lab/tree/", "/api/contents/"), timeout=60) as answer:
+            assert json.load(answer)["name"] == "a b.ipynb"
+        assert studio.open_notebook(path) == link
+    finally:
+        studio._children[-1].terminate()
+        studio._children.pop().wait(60)
