@@ -234,6 +234,7 @@ class AudioScorer(TakesSounds, NetworkScorer):
     def build(
         cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
     ) -> "AudioScorer":
+        """The inverse of `settings` and `tensors`."""
         config = VGGConfig(**{**settings["model"], "widths": tuple(settings["model"]["widths"])})
         model = with_weights(lambda: blank_vgg(config), tensors)
         return cls(

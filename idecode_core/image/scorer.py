@@ -212,6 +212,7 @@ class ImageScorer(TakesPictures, NetworkScorer):
     def build(
         cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
     ) -> "ImageScorer":
+        """The inverse of `settings` and `tensors`."""
         config = ModelConfig.read(settings["model"])
         return cls.around(with_weights(lambda: blank_model(config), tensors), settings, device)
 

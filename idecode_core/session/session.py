@@ -47,18 +47,22 @@ class Session(Shown):
 
     @property
     def name(self) -> str:
+        """That of its folder."""
         return self.folder.name
 
     @property
     def inputs(self) -> tuple[Input, ...]:
+        """What is looked at, in order."""
         return self.content.inputs
 
     @property
     def detector(self) -> Mark:
+        """Which detector judged: its name, place and hashes."""
         return self.content.detector
 
     @property
     def settings(self) -> Settings:
+        """How inputs are judged: n, epsilon, delta, F, seed."""
         return self.content.settings
 
     @settings.setter
@@ -67,6 +71,7 @@ class Session(Shown):
 
     @property
     def p_values(self) -> "FloatArray":
+        """One per input; small is strange."""
         return self.content.p_values
 
     @property
@@ -86,6 +91,7 @@ class Session(Shown):
 
     @property
     def pinned(self) -> tuple[Pinned, ...]:
+        """Runs that were kept to be compared."""
         return self.content.pinned
 
     def __len__(self) -> int:
@@ -155,6 +161,7 @@ class Session(Shown):
             self.content.pinned = (*self.content.pinned, run)
 
     def unpin(self, run: Pinned) -> None:
+        """Let a pinned run go."""
         self.content.pinned = tuple(one for one in self.content.pinned if one != run)
 
     def judged(self, settings: Settings, score_vectors: "FloatArray", p_values: "FloatArray") -> None:
@@ -239,6 +246,7 @@ class Session(Shown):
     # Looked up.
 
     def tagged(self, tag: str) -> list[Input]:
+        """The inputs that have a tag."""
         return [one for one in self.inputs if tag in self.tags.get(one.content_hash, ())]
 
     @property

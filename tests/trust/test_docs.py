@@ -6,6 +6,7 @@ program itself, which checks names, options and types; why, and which test runs 
 """
 
 # ruff: noqa: F811  `small_network` is a fixture of another file
+import inspect
 import os
 import re
 import shlex
@@ -23,6 +24,7 @@ from playwright.sync_api import Page, expect
 from small import random_images
 from test_train_folder import small_network, write_pictures  # noqa: F401  a fixture
 
+import idecode_core
 from idecode_core import train_folder
 from idecode_core.cli.app import app, main
 from idecode_core.image.sets import load_images
@@ -206,6 +208,20 @@ def test_every_target_of_make_in_the_documentation_exists() -> None:
         for word in re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert shown <= targets
+
+
+def test_every_name_that_stays_says_what_it_is() -> None:
+    """What `from idecode_core import ...` gives, and what can be asked of it, as the reference shows them."""
+    silent = []
+    for name in idecode_core.__all__:
+        thing = getattr(idecode_core, name)
+        members = {name: thing}
+        if inspect.isclass(thing):
+            members |= {f"{name}.{part}": getattr(thing, part) for part in vars(thing) if part[0] != "_"}
+        for place, member in members.items():
+            if callable(member) or isinstance(member, property):
+                silent += [] if inspect.getdoc(member) else [place]
+    assert silent == []
 
 
 def test_every_variable_that_a_user_sets_is_on_the_page_of_settings() -> None:
