@@ -110,14 +110,14 @@ def main() -> int:
     for i, part in enumerate(chosen.parts):
         minutes = (time.monotonic() - begin) / 60
         print(f"part {i + 1} of {len(chosen.parts)}, {part}, after {minutes:.1f} minutes", flush=True)
-        found = []
+        found, commit = [], table.head() if chosen.write else ""
         for outcome in tried(part, chosen.short, chosen.seed):
             print(outcome.row(), *outcome.problems, sep="\n    ", flush=True)
             found.append(outcome)
         sound = sound and all(outcome.sound for outcome in found)
         if chosen.write:  # after each part: a run that is stopped keeps what it has found
             command = f"python -m trial --seed {chosen.seed} --write {chosen.write}"
-            table.write(chosen.write, found, PARTS, command, machine())
+            table.write(chosen.write, found, PARTS, command, machine(), commit)
     minutes = (time.monotonic() - begin) / 60
     print(f"done after {minutes:.1f} minutes: {'sound' if sound else 'not sound'}")
     return 0 if sound else 1

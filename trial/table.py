@@ -93,13 +93,19 @@ def count_commits(path: Path) -> None:
     path.write_text(MOVED.sub(oldest(document), document), encoding="utf-8")
 
 
-def write(path: Path, outcomes: Sequence[Outcome], parts: Sequence[str], command: str, machine: str) -> None:
+def head() -> str:
+    return git("rev-parse", "--short=7", "HEAD")
+
+
+def write(
+    path: Path, outcomes: Sequence[Outcome], parts: Sequence[str], command: str, machine: str, commit: str
+) -> None:
     """Put rows into the table of a document: in the place of the rows of their parts, the others stay."""
     document = path.read_text(encoding="utf-8")
     place = re.search(f"{re.escape(BEGIN)}.*{re.escape(END)}", document, re.DOTALL)
     if not place:
         raise ValueError(f"{path}: expected the lines {BEGIN} and {END}, where the table goes.")
-    tried, commit = {outcome.part for outcome in outcomes}, git("rev-parse", "--short=7", "HEAD")
+    tried = {outcome.part for outcome in outcomes}
     rows = [row[0] for row in ROW.finditer(place[0]) if row[1] not in tried]
     rows += [outcome.row(commit) for outcome in outcomes]
     table = "\n".join(sorted(rows, key=lambda row: parts.index(row.split()[1])))

@@ -305,13 +305,13 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
             file.write("changed\n")
         table.git("add", name)
         table.git("commit", "-qm", name)
-        return table.git("rev-parse", "--short=7", "HEAD")
+        return table.head()
 
     return commit
 
 
 def write(path: Path, *outcomes: Outcome) -> str:
-    table.write(path, outcomes, ("files", "kills", "disk"), "python -m trial", "Linux")
+    table.write(path, outcomes, ("files", "kills", "disk"), "python -m trial", "Linux", table.head())
     return path.read_text()
 
 
