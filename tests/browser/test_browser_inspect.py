@@ -24,6 +24,7 @@ def test_arrow_keys_walk_through_draws_and_the_link_follows_but_not_while_a_slid
     expect(verdict(visitor)).to_be_visible()
     settled(visitor)
     expect(visitor.get_by_role("radio", name="bird", exact=False).first).to_be_visible()
+    expect(visitor.get_by_role("button", name="Draw after")).to_be_enabled()  # its key works from then on
     visitor.keyboard.press("ArrowRight")
     expect(visitor.get_by_text("Draw 3 of 5")).to_be_visible()
     expect(visitor).to_have_url(re.compile(r"draw=3"))
