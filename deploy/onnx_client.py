@@ -20,21 +20,17 @@ def content_key(pixels, seed):
     return np.frombuffer(digest.digest(), dtype="<u8").astype(np.uint64)
 
 
-def uniforms(key, n, size):
-    return np.random.Generator(np.random.Philox(key=key)).random((n, size))
-
-
 def draw(transforms, key, n):
     """The parameters of n transforms for one picture, a function of its key alone."""
+    uniforms = np.random.Generator(np.random.Philox(key=key)).random
     if "jitter" in transforms:  # rotations
-        jitter = transforms["jitter"]
-        each = 4 if transforms["per_draw"] == "all" else 1
-        u = uniforms(key, n, 2 * each)
+        jitter, each = transforms["jitter"], 4 if transforms["per_draw"] == "all" else 1
+        u = uniforms((n, 2 * each))
         quarter = np.arange(4) if each == 4 else np.floor(4 * u[:, 1:])  # which of the four ranges
         angles = 90 * quarter + np.floor(u[:, :each] * (2 * jitter + 1)) - jitter
         return angles.astype(np.int64).reshape(-1)  # (n * each,) degrees
     if "shift" in transforms:  # small affine warps, views
-        u = uniforms(key, n, 5)
+        u = uniforms((n, 5))
         log_scale = np.log(np.float32(1 + transforms["scale"]))
         limits = np.float32([transforms["degrees"], log_scale, transforms["shift"], transforms["shift"]])
         return np.hstack([(2 * u[:, :4] - 1) * limits, u[:, 4:] < 0.5])  # (n, 5)
@@ -53,8 +49,8 @@ def p_values(folder, pictures, n=5, seed=0):
         pictures = np.repeat(grey.astype(np.uint8)[..., None], 3, axis=3)
     x = pictures.transpose(0, 3, 1, 2).astype(np.float32) / 255
     session = onnxruntime.InferenceSession(Path(folder) / "model.onnx")
-    batches = [slice(i, i + 64) for i in range(0, len(x), 64)]
-    said = [session.run(None, {"x": x[b], "parameters": parameters[b]})[0] for b in batches]
+    fed = ({"x": x[i : i + 64], "parameters": parameters[i : i + 64]} for i in range(0, len(x), 64))
+    said = [session.run(None, one)[0] for one in fed]
     vectors = np.concatenate(said).reshape(len(x), n, about["variants"]).mean(axis=2)  # V(x)
     scores = vectors.astype(np.float64).sum(axis=1)  # F(V(x))
     calibration = np.load(Path(folder) / "calibration.npz")["score_vectors"][:, :n].astype(np.float64)
