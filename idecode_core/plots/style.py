@@ -23,7 +23,7 @@ TEXT = "#7B8794"
 """Readable on white and on near-black; Streamlit replaces it with the page's own text colour."""
 FONT = '"Source Sans", "Segoe UI", Helvetica, Arial, sans-serif'
 LARGE = 1.2
-"""How much larger type and figures are for a projector."""
+"""How much larger type is for a projector."""
 VEIL = 0.75
 """Opacity of the page's colour behind a label."""
 HEIGHT = 320

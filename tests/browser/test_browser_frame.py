@@ -72,8 +72,8 @@ def test_figures_have_the_colours_of_the_theme(
 ) -> None:
     context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
     page = context.new_page()
-    page.goto(f"{app_url}/break_it?break_predict=false")
-    bar = page.locator(".st-key-Intact-uniformity .bars path").first
+    page.goto(f"{app_url}/guarantee")
+    bar = page.locator(".st-key-g_uniform .bars path").first
     bar.wait_for(timeout=120_000)
     settled(page)
     colour = bar.evaluate("path => getComputedStyle(path).fill")
@@ -100,8 +100,8 @@ def test_a_row_of_the_plan_opens_its_page_in_its_state_whatever_was_set_before(
     settled(visitor)
     visitor.get_by_test_id("stMain").get_by_role("link", name="Naive Fisher").click()
     visitor.wait_for_url(re.compile("/break_it"))
-    expect(visitor.get_by_text("Before you look: Naive Fisher")).to_be_visible()
-    expect(visitor.locator(".st-key-break_n").get_by_role("slider")).to_have_attribute("aria-valuetext", "20")
+    expect(visitor.locator(".lesson select")).to_have_value(re.compile("Naive Fisher"))
+    expect(visitor.locator('.lesson .number[data-name="n"]')).to_have_text("20")
 
 
 def test_calibrate_ends_in_a_detector_that_is_in_use_on_every_page(app_url: str, visitor: Page) -> None:
