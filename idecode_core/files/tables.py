@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TEXTS = (".csv", ".tsv", ".txt")
 EXTENSIONS = (*TEXTS, ".parquet", ".npy", ".npz")
-MAX_SCORES = 20_000_000
+MAX_SCORES, MAX_COLUMNS = 20_000_000, 10_000
 USUAL = ("score", "scores", "anomaly_score", "decision_scores")
 """A column of this name is taken when several are there and none was named."""
 QUOTED = re.compile(r'"[^"]*"')
@@ -184,6 +184,12 @@ def _text_table(file: File) -> Table:
     plain = QUOTED.sub("", head[0])
     # without any of these it is one column, perhaps with decimal commas
     mark = next((mark for mark in "\t;," if mark in plain), "\x1f")
+    if (
+        columns := data.partition(b"\n")[0].count(mark.encode()) + 1
+    ) > MAX_COLUMNS:  # each costs Arrow its time
+        raise InputError(
+            f"{file.name}: has {columns:,} columns, expected at most {MAX_COLUMNS:,}. Put one point in each row."
+        )
     data = data.rstrip(b"\n " if mark == "\t" else b"\n \t") + b"\n"
     try:
         first, second = ([*csv.reader(head[i : i + 1], delimiter=mark), []][0] for i in (0, 1))

@@ -124,3 +124,11 @@ def test_a_parquet_bomb_is_refused_by_what_it_declares(monkeypatch):
     monkeypatch.setattr("idecode_core.files.tables.MAX_SCORES", 1000)
     with pytest.raises(IdecodeError, match="more than 1,000 cells"):
         read_score_vectors(File("x.parquet", parquet(a=np.zeros(5000))))
+
+
+def test_a_row_of_millions_of_cells_is_refused_before_it_is_parsed() -> None:
+    """Arrow takes minutes for so many columns."""
+    with pytest.raises(IdecodeError, match="has 2,000,001 columns"):
+        read_table(File("wide.csv", b"1," * 2_000_000 + b"1"))
+    wide = ",".join(map(str, range(10_000)))
+    assert read_table(File("wide.csv", f"{wide}\n{wide}\n".encode())).vectors().shape == (2, 10_000)
