@@ -30,7 +30,7 @@ from idecode_core.draws import Prepared
 from idecode_core.errors import IdecodeError, InputError, NothingFlaggedWarning, SettingError
 from idecode_core.files.names import printable
 from idecode_core.modality import modality_named
-from idecode_core.serve.access import Access
+from idecode_core.serve.access import IDLE_SECONDS, Access
 from idecode_core.serve.batching import Batcher, Overloaded
 from idecode_core.serve.described import (
     FAILURES,
@@ -116,12 +116,9 @@ class Service:
     @asynccontextmanager
     async def body(self, request: Request, most: int) -> AsyncIterator[bytes]:
         """The body of a request, counted among those in flight as long as it is needed."""
-        too_large = HTTPException(
-            413, f"The file is too large: expected at most {self.most_bytes // 2**20} MB."
-        )
         declared = request.headers.get("content-length", "0")
         if not declared.isdigit() or int(declared) > most:
-            raise too_large
+            raise await self.too_large(request)
         data = bytearray()
         try:
             try:
@@ -132,7 +129,7 @@ class Service:
                         self.in_flight += len(block)
                         data += block
                         if len(data) > most:
-                            raise too_large
+                            raise await self.too_large(request)
             except TimeoutError:
                 raise HTTPException(
                     408, f"The file did not arrive within {BODY_SECONDS:g} seconds. Send it again."
@@ -140,6 +137,14 @@ class Service:
             yield bytes(data)
         finally:
             self.in_flight -= len(data)
+
+    async def too_large(self, request: Request) -> HTTPException:
+        """Once the client has sent all, or some seconds later: cut off while it sends, it would see a reset in place of a sentence."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(IDLE_SECONDS):
+                async for _ in request.stream():
+                    pass
+        return HTTPException(413, f"The file is too large: expected at most {self.most_bytes // 2**20} MB.")
 
     async def detect_one(self, request: Request, asked: Asked) -> Answer:
         """The file is the body, or the field `file` of a form."""

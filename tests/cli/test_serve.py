@@ -178,9 +178,9 @@ def test_a_body_that_does_not_declare_its_size_is_cut_off(service):
             yield bytes(2**20)
 
     request = urllib.request.Request(f"{service.address}/detect", endless(), {"Content-Type": "image/png"})
-    with pytest.raises((urllib.error.HTTPError, ConnectionError, urllib.error.URLError)) as refused:
+    with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=30)
-    assert getattr(refused.value, "code", 413) == 413
+    assert refused.value.code == 413  # a sentence, not a connection that is cut while the client still sends
     assert service.metrics()["idecode_requests_total,413"] == 1
 
 
