@@ -14,11 +14,11 @@ from lessons import PAGE
 
 def part(identifier: str) -> str:
     """The style or the script with this id, out of the page."""
-    found = re.search(
+    match = re.search(
         rf'<(style|script)[^>]* id="{identifier}">(.*?)</\1>', PAGE.read_text("utf-8"), re.DOTALL
     )
-    assert found, f"{PAGE.name} has no part {identifier}"
-    return found[2]
+    assert match, f"{PAGE.name} has no part {identifier}"
+    return match[2]
 
 
 _lesson = st.components.v2.component("moving_lesson", css=part("lesson"), js=part("lesson-module"))

@@ -37,12 +37,12 @@ class AttackChoice:
 
 def victim_configs() -> dict[str, FolderSettings]:
     """The detectors whose networks name classes of pictures, without those of this session: their networks are here already."""
-    found = get_configs()
+    configs = get_configs()
     return {
-        name: found[name]
-        for name in sorted(found, key=lambda name: (name != FIRST_VICTIM, name))
-        if found[name].scorer.get("kind") == "image"
-        and found[name].classes
+        name: configs[name]
+        for name in sorted(configs, key=lambda name: (name != FIRST_VICTIM, name))
+        if configs[name].scorer.get("kind") == "image"
+        and configs[name].classes
         and name not in session_detectors()
     }
 
@@ -83,7 +83,7 @@ def choose_attack() -> AttackChoice | None:
     config, kind = configs[st.session_state["victim"]], ATTACKS[st.session_state["attack"]]
     victim = get_victim(config)
     strength, strengths = choose_strength(kind, victim, wanted)
-    explain_unmet_link(wanted, configs, ATTACKS, kind, strength)
+    explain_unmet_link(wanted, configs, kind, strength)
     return AttackChoice(victim, config, kind, strength, strengths)
 
 
@@ -146,17 +146,13 @@ def usable_strength(text: str | None, kind: AttackKind) -> float | None:
 
 
 def explain_unmet_link(
-    wanted: Mapping[str, str],
-    configs: Mapping[str, FolderSettings],
-    attacks: Mapping[str, AttackKind],
-    kind: AttackKind,
-    strength: float,
+    wanted: Mapping[str, str], configs: Mapping[str, FolderSettings], kind: AttackKind, strength: float
 ) -> None:
     """A sentence for each choice that the link asks for and that is not what is shown."""
     key = strength_key(kind.name)
     why = {
         "victim": f"which names no classes of pictures or is not here (there is {escape(', '.join(configs))})",
-        "attack": f"but it must be one of {', '.join(map(escape, attacks))}",
+        "attack": f"but it must be one of {', '.join(map(escape, ATTACKS))}",
         key: f"but it must be a number from 0 to {kind.highest:g}",
     }
     shown = {"victim": st.session_state["victim"], "attack": kind.name, key: strength}

@@ -48,9 +48,9 @@ def offer(lab: Lab, jobs: list[Job], missing: int) -> None:
 
 def curve_figure(lab: Lab, scored: tuple[Scored, ...], settings: Chosen) -> object:
     return p_along_strength(
-        [one.attacked.strength for one in scored],
-        np.array([verdict_on(lab.detector, one, settings).p_value for one in scored]),
-        np.array([bool(one.attacked.success[0]) for one in scored]),
+        [point.attacked.strength for point in scored],
+        np.array([verdict_on(lab.detector, point, settings).p_value for point in scored]),
+        np.array([bool(point.attacked.success[0]) for point in scored]),
         settings.epsilon,
         lab.choice.strength,
         lab.choice.kind.axis,

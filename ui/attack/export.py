@@ -24,7 +24,9 @@ def export(lab: Lab) -> None:
 def shown(lab: Lab) -> AttackShown:
     """The screen's results: the chosen attack, and what was computed beside it."""
     screen, settings = lab.screen, lab.screen.settings
-    others = [one for one in screen.curve if one.attacked.strength not in (0, lab.chosen.attacked.strength)]
+    others = [
+        scored for scored in screen.curve if scored.attacked.strength not in (0, lab.chosen.attacked.strength)
+    ]
     if screen.worst is not None:
         others.append(screen.worst)
     return AttackShown(
@@ -42,7 +44,7 @@ def shown(lab: Lab) -> AttackShown:
         seed=settings.seed,
         clean=attempt(lab, lab.clean, settings),
         chosen=attempt(lab, lab.chosen, settings),
-        others=tuple(attempt(lab, one, settings) for one in others),
+        others=tuple(attempt(lab, scored, settings) for scored in others),
     )
 
 
@@ -58,11 +60,11 @@ def attempt(lab: Lab, scored: Scored, settings: Chosen) -> Attempt:
 
 def figures(lab: Lab) -> tuple[Figure, ...]:
     settings, scored = lab.screen.settings, lab.screen.curve
-    found = [
+    drawn = [
         Figure(shares_figure(lab), f"What the victim says. {LOOK_FOR_SHARES}"),
         Figure(draws_figure(lab, settings), f"What the detector sees. {LOOK_FOR_DRAWS}"),
     ]
     if scored:
         figure = curve_figure(lab, scored, settings)
-        found.append(Figure(figure, f"The p-value along the strength. {LOOK_FOR}"))
-    return tuple(found)
+        drawn.append(Figure(figure, f"The p-value along the strength. {LOOK_FOR}"))
+    return tuple(drawn)

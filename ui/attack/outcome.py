@@ -103,7 +103,7 @@ def verdict(lab: Lab) -> None:
     """The outcome as a sentence, then the pictures with both p-values."""
     settings = current()
     lab.screen.settings = settings
-    before, after = (verdict_on(lab.detector, one, settings) for one in (lab.clean, lab.chosen))
+    before, after = (verdict_on(lab.detector, scored, settings) for scored in (lab.clean, lab.chosen))
     outcome = outcome_of(lab.chosen.attacked, before, after)
     show_words(lab, outcome)
     pictures(lab, outcome)
@@ -117,9 +117,9 @@ def show_words(lab: Lab, outcome: Outcome) -> None:
     colour, icon = "blue", "shield"
     if outcome.is_fooled:
         colour, icon = ("orange", "flag") if outcome.attacked.is_ood else ("violet", "visibility_off")
-    said, reason = headline(outcome)
+    conclusion, reason = headline(outcome)
     means, does_not = explanation(outcome)
-    st.markdown(f"## :{colour}[:material/{icon}: {escape(said)}]: {escape(reason)}")
+    st.markdown(f"## :{colour}[:material/{icon}: {escape(conclusion)}]: {escape(reason)}")
     st.markdown(f"**It means:** {escape(means)}  \n**It does not mean:** {escape(does_not)}")
 
 
@@ -158,10 +158,10 @@ def flick(attacked: bytes, clean: bytes, width: int, name: str) -> None:
     )
 
 
-def said_of(answer: Answer, found: Verdict) -> str:
+def said_of(answer: Answer, verdict: Verdict) -> str:
     """What the victim says, and below it what the detector says."""
-    colour = "orange" if found.is_ood else "blue"
-    return f"{escape(str(answer))}  \n**p = {found.p_value:.3g}**, :{colour}[{found.answer}]"
+    colour = "orange" if verdict.is_ood else "blue"
+    return f"{escape(str(answer))}  \n**p = {verdict.p_value:.3g}**, :{colour}[{verdict.answer}]"
 
 
 @panel("attack_charts", on=JUDGED)
@@ -186,7 +186,7 @@ def draws_figure(lab: Lab, settings: Chosen) -> object:
         lab.vector(lab.clean, settings),
         lab.vector(lab.chosen, settings),
         lab.detector.calibration.score_vectors.ravel(),
-        [[html.escape(text) for text in draw_words(one)] for one in (lab.clean, lab.chosen)],
+        [[html.escape(text) for text in draw_words(scored)] for scored in (lab.clean, lab.chosen)],
     )
 
 
@@ -233,8 +233,8 @@ def rate(lab: Lab) -> None:
     if scores is None or name not in scores.sets or n > DRAWS_PER_RUN:
         return
     attacked, clean = (
-        flagged_share(calibration, scores.sets[one].score_vectors, n, settings.epsilon, settings.aggregate)
-        for one in (name, CLEAN)
+        flagged_share(calibration, scores.sets[shown].score_vectors, n, settings.epsilon, settings.aggregate)
+        for shown in (name, CLEAN)
     )
     st.markdown(
         f":small[**How often {escape(lab.config.name)} notices:** of {len(scores.sets[name]):,} test pictures with which "

@@ -52,7 +52,9 @@ def from_gallery() -> Sample:
     chosen = samples.get(linked) or any_bundled(linked) or next(iter(samples.values()))
     st.session_state[CHOSEN] = chosen.address
 
-    labels = {address: f"![{one.name}]({data_uri(one.thumbnail)})" for address, one in samples.items()}
+    labels = {
+        address: f"![{picture.name}]({data_uri(picture.thumbnail)})" for address, picture in samples.items()
+    }
     choose_sample("belonging", "Photographs of CIFAR-10's test set", labels, chosen.address, CHOSEN)
     return chosen
 

@@ -96,7 +96,7 @@ def attack_store() -> dict[tuple[object, ...], Attacked]:
     return session_store("attack_store", MOST)
 
 
-def found(job: Job) -> Attacked | None:
+def quick(job: Job) -> Attacked | None:
     """The result where it costs next to nothing: it is known, the gallery has it, or the attack is quick."""
     store = attack_store()
     if job.key not in store:
@@ -163,7 +163,7 @@ def run_with_progress(jobs: Sequence[Job], key: str) -> None:
             bar.progress(so_far, progress_words(job, so_far, time.monotonic() - begin))
 
         progress(0.0)
-        attacked = found(job)
+        attacked = quick(job)
         if attacked is None:
             attacked = attack_store()[job.key] = job.run(progress)
         score(job.detector, attacked, job.seed)

@@ -1,15 +1,13 @@
 """From the choices to an attacked picture that is judged: at once where that is quick, else on demand; by the bar's detector, or
 one that knows such photographs."""
 
-from collections.abc import Mapping
-
 import streamlit as st
 
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.report.attack import answer, shares
 from ui.attack.choice import AttackChoice
 from ui.attack.outcome import SIDE, Lab, OnScreen, verdict_on
-from ui.attack.run import Job, Target, attack_store, found, is_wanted, refusal, run_with_progress, score, want
+from ui.attack.run import Job, Target, attack_store, is_wanted, quick, refusal, run_with_progress, score, want
 from ui.frame.cache import get_configs, get_detector
 from ui.frame.detectors import in_order
 from ui.frame.messages import escape
@@ -27,7 +25,7 @@ def start(target: Target, choice: AttackChoice, settings: Chosen) -> Lab:
     with st.spinner("Attacking and judging ...", show_time=False):
         clean = score(detector, untouched.run(), settings.seed)
         is_right = bool(clean.attacked.right_before[0])
-        attacked = found(job) if is_right else clean.attacked
+        attacked = quick(job) if is_right else clean.attacked
     screen = OnScreen(settings)
     if attacked is None:
         if not is_wanted(job):
@@ -42,16 +40,16 @@ def start(target: Target, choice: AttackChoice, settings: Chosen) -> Lab:
 
 def ask_first(lab: Lab, job: Job) -> None:
     """The clean picture, and a button that starts a slow attack; or why it cannot be run."""
-    said = answer(lab.target.victim.classes, shares(lab.clean.attacked.before[0]))
+    answered = answer(lab.target.victim.classes, shares(lab.clean.attacked.before[0]))
     verdict = verdict_on(lab.detector, lab.clean, lab.screen.settings)
     st.markdown(
-        f"## The victim says {escape(said.label)}, rightly. Can {escape(job.kind.title)} change its mind?"
+        f"## The victim says {escape(answered.label)}, rightly. Can {escape(job.kind.title)} change its mind?"
     )
     with st.container(horizontal=True, vertical_alignment="center", key="attacked"):
         with st.container(width=SIDE):
             st.image(lab.target.sample.picture, width=SIDE, alt=lab.target.sample.name)
         with st.container(width="stretch"):
-            st.markdown(f"**Clean:** {escape(str(said))}; p = {verdict.p_value:.3g}, {verdict.answer}")
+            st.markdown(f"**Clean:** {escape(str(answered))}; p = {verdict.p_value:.3g}, {verdict.answer}")
             if job.kind.on_detector and (reason := refusal(job)):
                 st.error(escape(reason), icon=":material/error:")
                 return
@@ -72,7 +70,9 @@ def choose_judge(settings: Chosen, victim: FolderSettings) -> FolderSettings | N
     asked = configs[settings.detector]
     if suits(asked, victim):
         return asked
-    stand_in = best_of(configs, victim)
+    offered = (configs[name] for name in in_order(configs))
+    alike = (config for config in offered if suits(config, victim) and config.dataset == victim.dataset)
+    stand_in = next(alike, None)
     why = (
         f"**{escape(asked.name)}** listens to sounds, and what is attacked here are pictures."
         if asked.takes_sounds
@@ -100,9 +100,3 @@ def choose_judge(settings: Chosen, victim: FolderSettings) -> FolderSettings | N
 def suits(config: FolderSettings, victim: FolderSettings) -> bool:
     """Whether a detector takes what the victim takes. One without a public dataset is somebody's own: they will know."""
     return not config.takes_sounds and config.dataset in ("", victim.dataset)
-
-
-def best_of(configs: Mapping[str, FolderSettings], victim: FolderSettings) -> FolderSettings | None:
-    """The first that is offered and knows what the victim knows."""
-    offered = (configs[name] for name in in_order(configs))
-    return next((c for c in offered if suits(c, victim) and c.dataset == victim.dataset), None)

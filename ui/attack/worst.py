@@ -6,7 +6,7 @@ from idecode_core.attacks import ATTACKS
 from idecode_core.plots.attack import as_pixels
 from idecode_core.report.attack import CHOSEN, answer, percent, shares
 from ui.attack.outcome import Lab, verdict_on
-from ui.attack.run import Job, Scored, attack_store, found, is_wanted, refusal, run_with_progress, score, want
+from ui.attack.run import Job, Scored, attack_store, is_wanted, quick, refusal, run_with_progress, score, want
 from ui.frame.messages import escape
 from ui.frame.panels import JUDGED, panel
 from ui.frame.pictures import WIDTH
@@ -32,7 +32,7 @@ def worst(lab: Lab) -> None:
         st.caption("That is the attack above.")
         return
     job = on_detector(lab, settings)
-    attacked = found(job)
+    attacked = quick(job)
     if attacked is None:
         if reason := refusal(job):
             st.info(escape(reason))
@@ -60,8 +60,8 @@ def on_detector(lab: Lab, settings: Chosen) -> Job:
 
 
 def show_worst(lab: Lab, scored: Scored, settings: Chosen) -> None:
-    verdict, plain = (verdict_on(lab.detector, one, settings) for one in (scored, lab.chosen))
-    said = answer(scored.attacked.classes, shares(scored.attacked.after[0]))
+    verdict, plain = (verdict_on(lab.detector, attacked, settings) for attacked in (scored, lab.chosen))
+    answered = answer(scored.attacked.classes, shares(scored.attacked.after[0]))
     fooled = bool(scored.attacked.success[0])
     with st.container(horizontal=True, vertical_alignment="center", key="worst"):
         with st.container(width=WIDTH):
@@ -72,8 +72,8 @@ def show_worst(lab: Lab, scored: Scored, settings: Chosen) -> None:
             )
         with st.container(width="stretch"):
             st.markdown(
-                f"**{'Fooled' if fooled else 'Not fooled'}, {verdict.answer}:** the victim says {escape(said.label)} "
-                f"({percent(said.share)}), and **p = {verdict.p_value:.3g}**; after {lab.choice.kind.title} it is "
+                f"**{'Fooled' if fooled else 'Not fooled'}, {verdict.answer}:** the victim says {escape(answered.label)} "
+                f"({percent(answered.share)}), and **p = {verdict.p_value:.3g}**; after {lab.choice.kind.title} it is "
                 f"{plain.p_value:.3g}, and {verdict_on(lab.detector, lab.clean, settings).p_value:.3g} for the clean picture. No pixel "
                 f"value is moved by more than {scored.attacked.strength:g}."
             )

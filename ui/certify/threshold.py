@@ -1,7 +1,4 @@
-"""The Certify page: the threshold in words, the scores around it, and the new ones one by one.
-
-A visitor's scores: two files, or an example.
-"""
+"""The Certify page: the threshold in words, the scores around it, and the new ones one by one."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -58,8 +55,8 @@ def example() -> Scores:
 
     stored = open_stored(find_detector(EXAMPLE))
     known, strange = (
-        aggregate_scores(one.score_vectors[:EXAMPLE_POINTS, :5].astype(np.float64))
-        for one in (stored.id_set, stored.ood_sets[0])
+        aggregate_scores(score_set.score_vectors[:EXAMPLE_POINTS, :5].astype(np.float64))
+        for score_set in (stored.id_set, stored.ood_sets[0])
     )
     return Scores(stored.calibration.scores(5), np.concatenate([known, strange]), ("normal.csv", "new.csv"))
 
@@ -73,7 +70,7 @@ def bring() -> Scores | None:
     ).strip()  # fmt: skip
     read = {slot: _read(*file, column) for slot, file in files.items()}
     refused([problem for problem in read.values() if isinstance(problem, str)])
-    good = {slot: found for slot, found in read.items() if not isinstance(found, str)}
+    good = {slot: scores for slot, scores in read.items() if not isinstance(scores, str)}
     if "normal" not in good:
         return None
     names = tuple(files[slot][0] if slot in files else "" for slot in SLOTS)
@@ -146,7 +143,7 @@ def result(scores: Scores, settings: dict[str, Any]) -> None:
     flag, _, promise = certified.statement().partition(". ")
     st.header(f"{flag}.", anchor=False)
     st.markdown(promise)
-    for sentence in dict.fromkeys(str(one.message) for one in caught):
+    for sentence in dict.fromkeys(str(warning.message) for warning in caught):
         st.warning(sentence, icon=":material/warning:")
     figure, caption = _figure(certified, scores, limit)
     show(figure, key="certify_scores", look_for=caption)

@@ -67,7 +67,7 @@ def evaluation(source: Source) -> None:
     shown = Shown(source, rows, selected, n, point, settings.epsilon, settings.aggregate)
     st.markdown(headline(shown, settings.smoothed))
     if not source.shared:
-        notes_on_user_scores(source, rows, n, point)
+        notes_on_user_scores(shown)
     if view == DETECTORS:
         detectors_view(source, selected, n, settings)
     elif view == PASSES:
@@ -83,13 +83,13 @@ def evaluation(source: Source) -> None:
 
 
 def all_rows(source: Source, n: int, aggregate: str) -> list[Row]:
-    found = {method: evaluations(source, method, draws(method, n), aggregate) for method in METHODS}
-    return table_rows(source.ood_sets, found, n, source.dataset, source.transforms, PRINTED)
+    by_method = {method: evaluations(source, method, draws(method, n), aggregate) for method in METHODS}
+    return table_rows(source.ood_sets, by_method, n, source.dataset, source.transforms, PRINTED)
 
 
 def headline(shown: Shown, smoothed: bool) -> str:
     """The result as a sentence first."""
-    row = next(row for row in shown.rows if row.label == shown.selected and row.method == "iDECODe")
+    row = shown.row
     text = (
         f"**{escape(shown.selected[0].upper() + shown.selected[1:])}:** keeping 90% of what belongs, n = {shown.n} transforms detect **{row.tnr.mean:.1%}** of what does "
         f"not (AUROC **{100 * row.auroc.mean:.1f}**, 95% interval {interval(row)})."
@@ -123,28 +123,30 @@ def interval(row: Row) -> str:
     return f"{100 * low:.1f} to {100 * high:.1f}"
 
 
-def notes_on_user_scores(source: Source, rows: list[Row], n: int, point: OperatingPoint | None) -> None:
+def notes_on_user_scores(shown: Shown) -> None:
     """Of a visitor's own scores and files: which columns were used, and what may be wrong with them."""
+    source, n = shown.source, shown.n
     if source.columns:
         used = "; ".join(
             columns_used(name, titles, count, min(n, count)) for name, titles, count in source.columns
         )
         st.caption(f"Used: {escape(used)}. One row per point, larger is stranger.")
-    [row] = [row for row in rows if row.method == "iDECODe"]
-    sets = (source.id_set, *source.ood_sets)
-    said = cautions(
+    sentences = cautions(
         {"iD points": len(source.id_set), "OOD points": len(source.ood_sets[0])},
-        row.auroc.mean,
-        row.interval,
-        point,
+        shown.row.auroc.mean,
+        shown.row.interval,
+        shown.point,
     )
-    counted = sorted({column + 1 for one in sets for column in counting_columns(one.score_vectors[:, :n])})
+    sets = (source.id_set, *source.ood_sets)
+    counted = sorted(
+        {column + 1 for score_set in sets for column in counting_columns(score_set.score_vectors[:, :n])}
+    )
     if counted and source.columns:
         which = ", ".join(map(str, counted))
-        said.append(
+        sentences.append(
             f"Column {which} only counts the rows and was taken for scores. Leave it out of the file."
         )
-    for sentence in said:
+    for sentence in sentences:
         st.warning(escape(sentence), icon=":material/warning:")
 
 
@@ -163,17 +165,17 @@ def table(source: Source, rows: list[Row], bounds: Sequence[Bounds | None]) -> N
     compared = {metric for metric in ("auroc", "tnr") if any(getattr(row, f"paper_{metric}") for row in rows)}
     lines = []
     for ood_set, worst_case in zip(source.ood_sets, bounds, strict=True):
-        own = {row.method: row for row in rows if row.ood_set == ood_set.name}
+        by_method = {row.method: row for row in rows if row.ood_set == ood_set.name}
         line = {"OOD set": ood_set.label}
         for short, metric in (("AUROC", "auroc"), ("TNR", "tnr")):
-            shown = own if every else {"iDECODe": own["iDECODe"]}
+            shown = by_method if every else {"iDECODe": by_method["iDECODe"]}
             line |= {f"{short}: {method}": plus_minus(getattr(row, metric)) for method, row in shown.items()}
             if metric == "auroc":
-                line["AUROC: 95% interval"] = interval(own["iDECODe"])
+                line["AUROC: 95% interval"] = interval(by_method["iDECODe"])
             if metric in compared:
-                number = getattr(own["iDECODe"], f"paper_{metric}")
+                number = getattr(by_method["iDECODe"], f"paper_{metric}")
                 line[f"{short}: paper"] = f"{number.mean:.1f} ± {number.spread:.1f}" if number else "–"
-        line["FPR: iDECODe"] = plus_minus(own["iDECODe"].fpr)
+        line["FPR: iDECODe"] = plus_minus(by_method["iDECODe"].fpr)
         if worst_case is not None:
             shares = (worst_case.auroc, worst_case.tnr, worst_case.fpr)
             line |= {title: f"{100 * share:.1f}" for title, share in zip(BOUNDS, shares, strict=True)}
@@ -197,14 +199,9 @@ def table(source: Source, rows: list[Row], bounds: Sequence[Bounds | None]) -> N
 def pin_evaluation(shown: Shown) -> None:
     """Pin iDECODe's numbers on the OOD set in full colour."""
     settings = {"n": shown.n, "epsilon": shown.epsilon, "aggregate": shown.aggregate}
-    for row in shown.rows:
-        if row.label == shown.selected and row.method == "iDECODe":
-            numbers = {
-                "AUROC": row.auroc.mean,
-                "TNR at 90% TPR": row.tnr.mean,
-                "FPR at 95% TPR": row.fpr.mean,
-            }
-            pin_run(f"Evaluate: {row.label}", shown.source.name, settings, numbers)
+    row = shown.row
+    numbers = {"AUROC": row.auroc.mean, "TNR at 90% TPR": row.tnr.mean, "FPR at 95% TPR": row.fpr.mean}
+    pin_run(f"Evaluate: {row.label}", shown.source.name, settings, numbers)
 
 
 def downloads(shown: Shown, figure: Any, caption: str) -> None:

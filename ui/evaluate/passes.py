@@ -40,12 +40,12 @@ def passes_view(selected: str) -> None:
     )
     lines = [
         {
-            "Method": one.title,
-            "Passes": f"{one.passes:g}",
-            "Mean AUROC": f"{one.mean:.1f}",
-            **({f"AUROC: {selected}": f"{one.aurocs[selected]:.1f}"} if selected in one.aurocs else {}),
+            "Method": method.title,
+            "Passes": f"{method.passes:g}",
+            "Mean AUROC": f"{method.mean:.1f}",
+            **({f"AUROC: {selected}": f"{method.aurocs[selected]:.1f}"} if selected in method.aurocs else {}),
         }
-        for one in sorted(methods, key=lambda one: (one.passes, -one.mean))
+        for method in sorted(methods, key=lambda method: (method.passes, -method.mean))
     ]
     st.dataframe(lines, hide_index=True, key="ev_passes_table")
 

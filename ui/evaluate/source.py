@@ -1,7 +1,4 @@
-"""What the Evaluate page looks at: stored scores of a detector, or a visitor's own scores and files.
-
-A visitor's own scores, or own two sets of files, as something to evaluate.
-"""
+"""What the Evaluate page looks at: stored scores of a detector, or a visitor's own scores and files."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -151,7 +148,7 @@ def evaluations(source: Source, method: str, n: int, aggregate: str) -> Sequence
 @cached(1000, 100)
 def at_worst(source: Source, n: int, aggregate: str) -> Sequence[Bounds | None]:
     """What iDECODe's AUROC and TNR are at least, and its FPR at most: one for each OOD set."""
-    return [bounds_of(found) for found in evaluations(source, "iDECODe", n, aggregate)]
+    return [bounds_of(evaluation) for evaluation in evaluations(source, "iDECODe", n, aggregate)]
 
 
 def point_of(
@@ -166,7 +163,7 @@ def point_of(
 @st.cache_data(show_spinner=False, max_entries=1000, hash_funcs=BY_KEY)
 def on_set(source: Source, name: str, n: int, epsilon: float, aggregate: str) -> DetectorOnSet | None:
     """A detector's stored scores on the OOD set of this name; None where it has none of it."""
-    ood_set = next((one for one in source.ood_sets if one.name == name), None)
+    ood_set = next((candidate for candidate in source.ood_sets if candidate.name == name), None)
     if ood_set is None or source.calibration is None:
         return None
     n = min(n, source.n_max)
@@ -180,10 +177,10 @@ def curves(source: Source, n: int, aggregate: str) -> Sequence[NamedCurve]:
         method_scores(source.calibration, score_set.score_vectors, n, aggregate=aggregate)[0]
         for score_set in (source.id_set, *source.ood_sets)
     )
-    found = evaluations(source, "iDECODe", n, aggregate)
+    evaluated = evaluations(source, "iDECODe", n, aggregate)
     return [
         curve(ood_set, evaluation, known, run)
-        for ood_set, evaluation, run in zip(source.ood_sets, found, strange, strict=True)
+        for ood_set, evaluation, run in zip(source.ood_sets, evaluated, strange, strict=True)
     ]
 
 
@@ -192,7 +189,7 @@ def growths(source: Source, aggregate: str) -> Sequence[Growth]:
     ns = range(1, source.n_max + 1)
     by_n = [evaluations(source, "iDECODe", n, aggregate) for n in ns]
     return [
-        growth(ood_set, ns, [found[i] for found in by_n], source.dataset, source.transforms, PRINTED)
+        growth(ood_set, ns, [evaluated[i] for evaluated in by_n], source.dataset, source.transforms, PRINTED)
         for i, ood_set in enumerate(source.ood_sets)
     ]
 
@@ -222,10 +219,10 @@ def user_scores() -> Source | None:
         "One row per point, one column per draw (a single column will do); larger is stranger. CSV with or without titles, "
         f"npy, or npz with an array `score_vectors`; up to {SCORES_BYTES // MB} MB each."
     )
-    found = score_files("own", SLOTS, _read, st.columns(3))
-    refused([problem for problem in found.values() if isinstance(problem, str)])
-    read = {slot: own for slot, own in found.items() if not isinstance(own, str)}
-    vectors = {slot: own.vectors for slot, own in read.items()}
+    by_slot = score_files("own", SLOTS, _read, st.columns(3))
+    refused([problem for problem in by_slot.values() if isinstance(problem, str)])
+    read = {slot: scores for slot, scores in by_slot.items() if not isinstance(scores, str)}
+    vectors = {slot: scores.vectors for slot, scores in read.items()}
     if "id" not in vectors or "ood" not in vectors:
         st.info("Bring iD and OOD scores to see how well they are told apart.", icon=":material/upload_file:")
         return None
@@ -241,7 +238,7 @@ def user_scores() -> Source | None:
         calibration,
         ScoreSet("own-id", "your iD scores", False, vectors["id"]),
         (ScoreSet("own-ood", "your OOD scores", True, vectors["ood"]),),
-        columns=tuple((own.name, own.titles, own.vectors.shape[1]) for own in read.values()),
+        columns=tuple((scores.name, scores.titles, scores.vectors.shape[1]) for scores in read.values()),
     )
 
 

@@ -45,6 +45,11 @@ class Shown:
     epsilon: float
     aggregate: str
 
+    @property
+    def row(self) -> Row:
+        """iDECODe on the selected set."""
+        return next(row for row in self.rows if row.label == self.selected and row.method == "iDECODe")
+
 
 def drawn(source: Source, arguments: tuple[Any, ...], draw: Callable[[], Any]) -> Any:
     """A figure of stored scores is drawn once for all visitors: making one costs more than its numbers."""
@@ -109,8 +114,8 @@ def growth_view(shown: Shown) -> tuple[Any, str]:
         ("growth", shown.n, shown.aggregate, shown.selected),
         lambda: against_n(growths(shown.source, shown.aggregate), shown.selected, shown.n),
     )
-    best = next(row for row in shown.rows if row.label == shown.selected and row.method == "iDECODe")
-    words = f"AUROC and TNR against n; {shown.selected} has {100 * best.auroc.mean:.1f} and {100 * best.tnr.mean:.1f} at n = {shown.n}"
+    auroc, tnr = (100 * metric.mean for metric in (shown.row.auroc, shown.row.tnr))
+    words = f"AUROC and TNR against n; {shown.selected} has {auroc:.1f} and {tnr:.1f} at n = {shown.n}"
     chart(figure, key="ev_growth", alt=words)
     return figure, (
         "A line that still climbs at the right would gain from more transforms. The band is the spread from run to run."
@@ -181,13 +186,13 @@ def choose(settings: Chosen) -> list[str]:
 def detectors_view(source: Source, selected: str, n: int, settings: Chosen) -> None:
     """The figure, the table and the files of the chosen detectors."""
     chosen = choose(settings)
-    name = next(one.name for one in source.ood_sets if one.label == selected)
+    name = next(score_set.name for score_set in source.ood_sets if score_set.label == selected)
     sources = {settings.detector: source} | {
-        other: found for other in chosen if (found := stored_scores(other)) is not None
+        other: stored for other in chosen if (stored := stored_scores(other)) is not None
     }
     rows: dict[str, DetectorOnSet] = {}
-    for folder, one in sources.items():
-        if (row := on_set(one, name, n, settings.epsilon, settings.aggregate)) is not None:
+    for folder, scores in sources.items():
+        if (row := on_set(scores, name, n, settings.epsilon, settings.aggregate)) is not None:
             rows[folder] = row
     figure = detector_curves(
         [row.curve for row in rows.values()],

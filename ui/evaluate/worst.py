@@ -32,19 +32,19 @@ def worst(source: Source, ood_set: ScoreSet, n: int, epsilon: float, aggregate: 
         ("The worst false alarms", source.id_set, False, "belong and look strangest"),
     )
     for title, score_set, is_ood, words in sides:
-        found = extremes(source.calibration, score_set, n, epsilon, aggregate, most=SHOWN)
+        extreme = extremes(source.calibration, score_set, n, epsilon, aggregate, most=SHOWN)
         st.markdown(f"## {title}")
-        st.caption(f"Those of {score_set.label} that {words}. {counted(found, is_ood, epsilon)}")
-        pictures = _pictures(source, score_set, tuple(found.places))
+        st.caption(f"Those of {score_set.label} that {words}. {counted(extreme, is_ood, epsilon)}")
+        pictures = _pictures(source, score_set, tuple(extreme.places))
         if pictures is None:
             st.caption(
                 f"The pictures of {score_set.label} that were scored are not here: {_how(source, score_set)} "
-                f"Their rows are {', '.join(str(i + 1) for i in found.places)}."
+                f"Their rows are {', '.join(str(i + 1) for i in extreme.places)}."
             )
             continue
         with st.container(horizontal=True, key=f"ev_worst_{'ood' if is_ood else 'id'}"):
             for place, picture, value, flagged in zip(
-                found.places, pictures, found.values, found.is_flagged, strict=True
+                extreme.places, pictures, extreme.values, extreme.is_flagged, strict=True
             ):
                 name = "score" if source.calibration is None else "p"
                 mark = ":orange[flagged]" if flagged else ":blue[not flagged]"
@@ -56,12 +56,12 @@ def worst(source: Source, ood_set: ScoreSet, n: int, epsilon: float, aggregate: 
                     )
 
 
-def counted(found: Extremes, is_ood: bool, epsilon: float) -> str:
-    if found.flagged is None:
+def counted(extreme: Extremes, is_ood: bool, epsilon: float) -> str:
+    if extreme.flagged is None:
         return "Without calibration scores there is no threshold; they are ranked by their scores."
-    missed = found.points - found.flagged if is_ood else found.flagged
+    missed = extreme.points - extreme.flagged if is_ood else extreme.flagged
     what = "missed" if is_ood else "flagged"
-    return f"At epsilon = {epsilon:g}, {missed:,} of {found.points:,} are {what}."
+    return f"At epsilon = {epsilon:g}, {missed:,} of {extreme.points:,} are {what}."
 
 
 def _pictures(source: Source, score_set: ScoreSet, places: tuple[int, ...]) -> Sequence[bytes] | None:
@@ -74,7 +74,7 @@ def _pictures(source: Source, score_set: ScoreSet, places: tuple[int, ...]) -> S
 @st.cache_data(
     show_spinner="Looking for the pictures ...",
     max_entries=40,
-    hash_funcs={Source: lambda one: one.key, ScoreSet: lambda one: one.name},
+    hash_funcs={Source: lambda source: source.key, ScoreSet: lambda score_set: score_set.name},
 )
 def _from_dataset(source: Source, score_set: ScoreSet, places: tuple[int, ...]) -> list[bytes] | None:
     """The pictures of these rows, where the dataset here is the one that was scored: the first of them is scored again."""

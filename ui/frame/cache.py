@@ -43,8 +43,8 @@ def get_configs() -> dict[str, FolderSettings]:
 
 def stamps(folder: Path, *patterns: str) -> Stamps:
     """When each of the files that are there was written; 0 for one that has just gone, or a link to nothing."""
-    found = sorted(path for pattern in patterns for path in folder.glob(pattern))
-    return tuple((str(path.relative_to(folder)), _written(path)) for path in found)
+    paths = sorted(path for pattern in patterns for path in folder.glob(pattern))
+    return tuple((str(path.relative_to(folder)), _written(path)) for path in paths)
 
 
 def _written(path: Path) -> int:

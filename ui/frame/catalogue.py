@@ -28,55 +28,15 @@ class PageEntry:
 PAGES = (
     PageEntry("home", "Home", "home", "", ""),
     PageEntry("inspect", "Inspect", "search", "Use", "Drop in a picture or a sound: is it flagged, and why?"),
-    PageEntry(
-        "calibrate",
-        "Your data",
-        "tune",
-        "Use",
-        "Bring your own files; train a detector of them, or calibrate one on them.",
-    ),
-    PageEntry(
-        "certify",
-        "Certify",
-        "fact_check",
-        "Use",
-        "Bring scores of any detector; get a threshold that means something.",
-    ),
-    PageEntry(
-        "evaluate",
-        "Evaluate",
-        "monitoring",
-        "Trust",
-        "How well the detectors tell OOD sets apart, beside the paper's numbers.",
-    ),
-    PageEntry(
-        "guarantee",
-        "Guarantee",
-        "verified",
-        "Trust",
-        "What exactly is promised, and whether the promise is kept.",
-    ),
-    PageEntry(
-        "attack_lab",
-        "Attack lab",
-        "target",
-        "Trust",
-        "Make a classifier take a picture for something else; does the detector see it?",
-    ),
-    PageEntry(
-        "how_it_works", "How it works", "school", "Learn", "The method in five minutes, with things to move."
-    ),
-    PageEntry(
-        "break_it", "Break it", "healing", "Learn", "Violate an assumption and watch the guarantee go."
-    ),
-    PageEntry(
-        "many_and_streams",
-        "Many and streams",
-        "stacks",
-        "Learn",
-        "Two more promises, simulated: for a batch of many inputs and for a stream that changes.",
-    ),
-)
+    PageEntry("calibrate", "Your data", "tune", "Use", "Bring your own files; train a detector of them, or calibrate one on them."),
+    PageEntry("certify", "Certify", "fact_check", "Use", "Bring scores of any detector; get a threshold that means something."),
+    PageEntry("evaluate", "Evaluate", "monitoring", "Trust", "How well the detectors tell OOD sets apart, beside the paper's numbers."),
+    PageEntry("guarantee", "Guarantee", "verified", "Trust", "What exactly is promised, and whether the promise is kept."),
+    PageEntry("attack_lab", "Attack lab", "target", "Trust", "Make a classifier take a picture for something else; does the detector see it?"),
+    PageEntry("how_it_works", "How it works", "school", "Learn", "The method in five minutes, with things to move."),
+    PageEntry("break_it", "Break it", "healing", "Learn", "Violate an assumption and watch the guarantee go."),
+    PageEntry("many_and_streams", "Many and streams", "stacks", "Learn", "Two more promises, simulated: for a batch of many inputs and for a stream that changes."),
+)  # fmt: skip
 
 
 def pages() -> list[PageEntry]:

@@ -116,9 +116,9 @@ def one_line(config: FolderSettings, *, read: bool = True) -> str:
 def strength_of(config: FolderSettings) -> "Strength | None":
     """Mean AUROC over the stored OOD sets; None when no scores are stored."""
     stamps = stored_stamps(config)
-    found = _strength(config, str(config.folder), stamps)
-    st.session_state.setdefault(KNOWN, {})[str(config.folder), stamps] = found
-    return found
+    strength = _strength(config, str(config.folder), stamps)
+    st.session_state.setdefault(KNOWN, {})[str(config.folder), stamps] = strength
+    return strength
 
 
 def known_strength(config: FolderSettings) -> "Strength | None":
@@ -141,11 +141,11 @@ def _strength(_config: FolderSettings, folder: str, stamps: Stamps) -> "Strength
 @st.cache_resource(show_spinner=False, max_entries=64)
 def picture_of(dataset: str) -> str:
     """A small picture of what belongs, where the project has one."""
-    own, only = dataset_and_class(dataset)
+    name, only = dataset_and_class(dataset)
     try:
-        images = load_images(f"{own}-sample")
-        wanted = PLACE.get(own, 0) if only is None else only
-        return data_uri(smaller(images.x[list(images.y).index(wanted)], 64))
+        images = load_images(f"{name}-sample")
+        label = PLACE.get(name, 0) if only is None else only
+        return data_uri(smaller(images.x[list(images.y).index(label)], 64))
     except (DataError, ValueError):
         return ""
 

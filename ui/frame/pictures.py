@@ -63,8 +63,8 @@ def _variety(name: str, dataset: str) -> list[int]:
     one picture of each other class."""
     y = load_images(f"{name}-sample").y
     order = np.argsort([np.count_nonzero(y[:i] == label) for i, label in enumerate(y)], kind="stable")
-    own, only = dataset_and_class(dataset)
-    if name != own:
+    dataset_name, only = dataset_and_class(dataset)
+    if name != dataset_name:
         return [int(i) for i in order[:PICTURES_OOD]]
     if only is None:
         return [int(i) for i in order[:PICTURES_ID]]
@@ -79,8 +79,8 @@ def _variety(name: str, dataset: str) -> list[int]:
 def bundled(name: str, index: int, dataset: str) -> Sample:
     """One bundled picture, for a detector of a dataset; its address is the set's name and its place in it."""
     images = load_images(f"{name}-sample")
-    own, only = dataset_and_class(dataset)
-    belongs = name == own and only in (None, images.y[index])
+    dataset_name, only = dataset_and_class(dataset)
+    belongs = name == dataset_name and only in (None, images.y[index])
     truth = (BELONGS if belongs else "something else") if dataset else ""
     title = f"{SETS[name][images.y[index]]} (no. {index})"
     pixels = images.x[index]

@@ -54,8 +54,8 @@ def sample_of_upload(modality: Modality, name: str, data: bytes) -> Sample:
 def take_prepared(detector: "Detector", sample: Sample, seed: int) -> "Prepared":
     """What the model takes in, from the sample's arrival; decoded again under another detector or seed."""
     waiting: dict[Key, Prepared] = session_store("prepared_store", MAX_PREPARED)
-    found = waiting.pop((detector, seed, sample.content_hash), None)
-    return found or detector.scorer.prepare(sample.decode(), seed)
+    prepared = waiting.pop((detector, seed, sample.content_hash), None)
+    return prepared or detector.scorer.prepare(sample.decode(), seed)
 
 
 def vector_store() -> "dict[Key, NDArray[np.float64]]":
@@ -95,14 +95,14 @@ def score_on_click(
     st.session_state[f"{key}_scored"] says what was scored last; the uploaders then make room for the result.
     """
     seed = current().seed
-    wanted = (str(config.folder), config.scorer_sha256, seed, *(content_key(samples) for samples in sets))
-    is_new = st.session_state.get(f"{key}_scored") != wanted
+    identity = (str(config.folder), config.scorer_sha256, seed, *(content_key(samples) for samples in sets))
+    is_new = st.session_state.get(f"{key}_scored") != identity
     label = f"Score {sum(len(samples) for samples in sets):,} files"
     if is_new and not st.button(label, type="primary", icon=":material/play_arrow:", key=f"{key}_score"):
         return None
     vectors = [score_vectors(get_detector(config), samples, seed) for samples in sets]
     if is_new:
-        st.session_state[f"{key}_scored"] = wanted
+        st.session_state[f"{key}_scored"] = identity
         st.rerun()
     return vectors
 

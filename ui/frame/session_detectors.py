@@ -63,5 +63,5 @@ def forget_detector(name: str) -> None:
 
 def made_here(config: FolderSettings) -> SessionDetector | None:
     """The session's detector that these settings are of."""
-    found = session_detectors().get(config.folder.name)
-    return found if found is not None and found.config == config else None
+    made = session_detectors().get(config.folder.name)
+    return made if made is not None and made.config == config else None

@@ -124,8 +124,8 @@ def closer(detector: "Detector", sample: Sample, inspected: "Inspected", n: int)
         key="spectrogram",
         alt=f"Spectrogram of {sample.name}",
     )
-    found = inspected.by_block
-    if len(found.scores) > 1:
+    blocks = inspected.by_block
+    if len(blocks.scores) > 1:
         st.markdown("### Where it is strange")
         st.caption(
             f"Each stretch of {features.block_seconds:.1f} s on its own, with the same masks. Orange is above the band "
@@ -133,7 +133,7 @@ def closer(detector: "Detector", sample: Sample, inspected: "Inspected", n: int)
         )
         whole = detector.calibration.score_vectors[:, :n].mean(axis=1)
         chart(
-            figures.block_scores(found.seconds, found.scores[:, :n], whole),
+            figures.block_scores(blocks.seconds, blocks.scores[:, :n], whole),
             key="block_chart",
             alt="Scores of each stretch of the recording over time",
         )

@@ -81,9 +81,9 @@ def receive_files(
         contents = read_files(
             [File(file.name, file.getvalue()) for file in files], modality.extensions, room_left(key)
         )
-        found, sentences = check_files(contents.files, modality)
-        samples, said = (found, []) if copies else without_copies(found)
-        sentences = [*contents.refused, *sentences, *said]
+        readable, sentences = check_files(contents.files, modality)
+        samples, about_copies = (readable, []) if copies else without_copies(readable)
+        sentences = [*contents.refused, *sentences, *about_copies]
     except IdecodeError:
         raise
     except Exception:

@@ -23,7 +23,7 @@ def verdicts(
     together: bool = False,
 ) -> Judgement:
     """Of inputs with these content hashes and V at n_max, (batch, n_max): each alone, or all together."""
-    smoothed_by = [smoothing_generator(one, settings.seed) for one in hashes] if settings.smoothed else None
+    smoothed_by = [smoothing_generator(key, settings.seed) for key in hashes] if settings.smoothed else None
     return judge(
         detector.calibration,
         vectors,

@@ -32,9 +32,9 @@ SLOTS = {
 def groups(stored: Stored | None, n: int, epsilon: float, aggregate: str) -> GroupRate | None:
     """A selector of groups, and their rates beside the pooled one; returns the group to warn of, if there is one."""
     st.markdown("## Group by group")
-    own = stored_rates_by_group(stored, n, epsilon, aggregate) if stored else ()
-    chosen = one_of("Groups of", (OWN, BROUGHT), "g_groups", bind=None) if own else BROUGHT
-    rates = own if chosen == OWN else _brought(epsilon)
+    stored_rates = stored_rates_by_group(stored, n, epsilon, aggregate) if stored else ()
+    chosen = one_of("Groups of", (OWN, BROUGHT), "g_groups", bind=None) if stored_rates else BROUGHT
+    rates = stored_rates if chosen == OWN else _brought(epsilon)
     if not rates:
         st.caption(
             "Epsilon holds on average over all inputs, and one group, a camera or a class, may be flagged far more often than "

@@ -51,26 +51,26 @@ def show_guarantee(config: FolderSettings) -> None:
         size, beside = st.columns(2, gap="medium", vertical_alignment="bottom")
         k, top, view = controls(calibration.k, wanted.get("g_k", ""), size)
     guarantee = Guarantee(k, settings.epsilon)
-    found = study_of(stored, k, top, settings) if stored else None
+    study = study_of(stored, k, top, settings) if stored else None
     with beside:
         others = rates_of_others(config, k, top, settings) if stored else {}
-    drawn = figures(guarantee, found, top, others)
+    drawn = figures(guarantee, study, top, others)
     with left:
         st.markdown(
             "## False detection rate (FDR) against epsilon",
             help="The share of inputs that belong and are flagged all the same: false alarms. The paper calls it FDR; it is not the false "
-            f"discovery rate, which is the share of the flagged inputs that belong. {how_drawn(guarantee, found)}",
+            f"discovery rate, which is the share of the flagged inputs that belong. {how_drawn(guarantee, study)}",
         )
         figure, caption = drawn[view]()
         show(figure, key=f"g_{view}", look_for=caption)
     with right:
-        statement(guarantee, found, calibration.k)
-    details(guarantee, found)
+        statement(guarantee, study, calibration.k)
+    details(guarantee, study)
     n = draws_used(calibration, settings)
     shifted(config, stored, calibration, n, settings)
     worst = groups(stored, n, settings.epsilon, settings.aggregate)
     guarantee = card(guarantee)
-    downloads(config, calibration, guarantee, found, settings, drawn)
+    downloads(config, calibration, guarantee, study, settings, drawn)
     if stored is None:
         no_scores(config)
     with notices:
@@ -160,32 +160,32 @@ def rates_of_others(
         "Detectors beside it", offered, key="g_beside", **LINKED, max_selections=4, placeholder="Lay other detectors over it",
         label_visibility="collapsed",
     )  # fmt: skip
-    found: dict[str, Sequence[ObservedRate]] = {}
+    by_name: dict[str, Sequence[ObservedRate]] = {}
     for name in chosen:
         if (stored := stored_or_none(configs[name])) is not None:
-            found[name] = study_of(stored, min(k, stored.calibration.k), top, settings).observed
-    return found
+            by_name[name] = study_of(stored, min(k, stored.calibration.k), top, settings).observed
+    return by_name
 
 
-def how_drawn(guarantee: Guarantee, found: Study | None) -> str:
+def how_drawn(guarantee: Guarantee, study: Study | None) -> str:
     """What the marks are, for who wants to know."""
-    if found is None:
+    if study is None:
         return "Grey: the true rates of nine in ten calibration sets."
     return (
-        f"Dots: {guarantee.k:,} calibration inputs taken once, {len(found.p_values):,} test inputs. Boxes: {len(found.resampled)} sets "
+        f"Dots: {guarantee.k:,} calibration inputs taken once, {len(study.p_values):,} test inputs. Boxes: {len(study.resampled)} sets "
         "of k drawn with replacement from the calibration inputs (whiskers 5% to 95%). All use one test set, so its chance "
         "deviations move them together."
     )
 
 
 def figures(
-    guarantee: Guarantee, found: Study | None, top: float, others: Mapping[str, Sequence[ObservedRate]]
+    guarantee: Guarantee, study: Study | None, top: float, others: Mapping[str, Sequence[ObservedRate]]
 ) -> dict[str, Callable[[], tuple[Any, str]]]:
     """Both figures with their captions, by the name of the view, each drawn when it is asked for."""
-    here = observed(guarantee, found) if found is not None else None
+    here = observed(guarantee, study) if study is not None else None
     parts: dict[str, Any] = {
-        "resampled": None if found is None else found.resampled,
-        "observed": () if found is None else found.observed,
+        "resampled": None if study is None else study.resampled,
+        "observed": () if study is None else study.observed,
         "epsilon": guarantee.epsilon,
         "here": here,
         "others": others,
@@ -196,7 +196,7 @@ def figures(
     }
     chance = (
         "One calibration set may lie above it, as far as the grey band goes; a larger k narrows the band."
-        if found is None
+        if study is None
         else "One dot above it but inside the grey band is chance, one above the band is not."
     )
 
@@ -207,15 +207,15 @@ def figures(
     return {"rate": lambda: drawn("rate"), "minus": lambda: drawn("minus")}
 
 
-def statement(guarantee: Guarantee, found: Study | None, pool: int) -> None:
+def statement(guarantee: Guarantee, study: Study | None, pool: int) -> None:
     """What is promised, in words, beside the figure; what was seen, and whether that is chance."""
     st.markdown("## What is promised")
     st.markdown(guarantee.statement())
     st.markdown("## What happens with one set")
     st.markdown(guarantee.one_set())
-    if found is None:
+    if study is None:
         return
-    seen = observed(guarantee, found)
+    seen = observed(guarantee, study)
     which = (
         ""
         if guarantee.k == pool
@@ -227,11 +227,11 @@ def statement(guarantee: Guarantee, found: Study | None, pool: int) -> None:
     )
 
 
-def observed(guarantee: Guarantee, found: Study) -> ObservedRate:
-    return observed_rate(found.p_values, guarantee.epsilon)
+def observed(guarantee: Guarantee, study: Study) -> ObservedRate:
+    return observed_rate(study.p_values, guarantee.epsilon)
 
 
-def details(guarantee: Guarantee, found: Study | None) -> None:
+def details(guarantee: Guarantee, study: Study | None) -> None:
     """The law at this epsilon, and whether iD p-values are uniform."""
     left, right = st.columns(2, gap="large")
     with left:
@@ -246,12 +246,12 @@ def details(guarantee: Guarantee, found: Study | None) -> None:
             st.info("Nothing can be flagged, so the rate is always 0.", icon=":material/info:")
     with right:
         st.markdown("## Are p-values uniform on data that belongs?")
-        if found is None:
+        if study is None:
             st.caption("This needs the scores of an iD test set.")
         elif guarantee.k < 19:
             st.caption("This needs at least 19 calibration inputs.")
         else:
-            histogram = p_value_histogram(found.p_values, guarantee.k)
+            histogram = p_value_histogram(study.p_values, guarantee.k)
             outside = int(((histogram.counts < histogram.low) | (histogram.counts > histogram.high)).sum())
             caption = (
                 f"Bars should be level, between the grey lines; {outside} of {len(histogram.counts)} lie outside, about one would by "
@@ -264,7 +264,7 @@ def downloads(
     config: FolderSettings,
     calibration: Calibration,
     guarantee: Guarantee,
-    found: Study | None,
+    study: Study | None,
     settings: Chosen,
     drawn: dict[str, Callable[[], tuple[Any, str]]],
 ) -> None:
@@ -277,10 +277,10 @@ def downloads(
     download_row(
         "guarantee",
         report=lambda: guarantee_report(
-            config.name, guarantee, found, values, [draw() for draw in drawn.values()]
+            config.name, guarantee, study, values, [draw() for draw in drawn.values()]
         ),
         notebook=lambda: guarantee_notebook(
-            config.name, str(config.folder), calibration, guarantee, found, values
+            config.name, str(config.folder), calibration, guarantee, study, values
         ),
         key="g_export",
         zipped=False,

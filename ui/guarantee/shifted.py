@@ -57,17 +57,17 @@ def shifted(
             "" if comparison.differs() else " Weights would then follow chance: better leave the switch off."
         )
         st.markdown(f"**Is there a shift?** {comparison.reading()}{not_needed}")
-        found = under_shift(
+        shift = under_shift(
             known,
             new,
-            *(aggregate_scores(one.score_vectors[:, :n], settings.aggregate) for one in sets),
+            *(aggregate_scores(score_set.score_vectors[:, :n], settings.aggregate) for score_set in sets),
             epsilon=settings.epsilon,
             generator=np.random.default_rng(settings.seed),
         )
     except IdecodeError as error:
         st.warning(escape(str(error)), icon=":material/warning:")
         return
-    result(found, [one.label for one in sets], calibration.k, settings.epsilon)
+    result(shift, [score_set.label for score_set in sets], calibration.k, settings.epsilon)
 
 
 def batch(config: FolderSettings, stored: Stored | None) -> "NDArray[Any] | None":
@@ -80,7 +80,7 @@ def batch(config: FolderSettings, stored: Stored | None) -> "NDArray[Any] | None
         st.session_state.pop("g_shifted_from", None)
     chosen = one_of("The new source", offered, "g_shifted_from", bind=None)
     if chosen == STORED and stored:
-        labels = {one.label: one for one in (stored.id_set, *stored.ood_sets)}
+        labels = {score_set.label: score_set for score_set in (stored.id_set, *stored.ood_sets)}
         label = st.selectbox("Set", list(labels), key="g_shifted_set", label_visibility="collapsed")
         return np.asarray(labels[str(label)].score_vectors) if label in labels else None
     if chosen == TABLE:
@@ -106,14 +106,14 @@ def batch(config: FolderSettings, stored: Stored | None) -> "NDArray[Any] | None
     return None if scored is None else scored[0]
 
 
-def result(found: UnderShift, labels: list[str], k: int, epsilon: float) -> None:
+def result(shift: UnderShift, labels: list[str], k: int, epsilon: float) -> None:
     """The rates without and with weights, then what is caught of what does not belong."""
-    plain, weighted = found.rates[0]
+    plain, weighted = shift.rates[0]
     size, before, after = st.columns(3, gap="large")
     size.metric(
         "Effective sample size",
-        f"{found.effective:,.0f} of {k:,}",
-        help=what_it_costs(found.weights, epsilon),
+        f"{shift.effective:,.0f} of {k:,}",
+        help=what_it_costs(shift.weights, epsilon),
     )
     before.metric(
         "Flagged without weights", f"{plain.rate:.1%}", help=f"{plain.flagged:,} of {plain.total:,} inputs."
@@ -130,8 +130,8 @@ def result(found: UnderShift, labels: list[str], k: int, epsilon: float) -> None
         st.markdown("**The price in power**")
         st.dataframe(
             [
-                {"Does not belong": label, "Caught without weights": f"{one.rate:.1%}", "Caught with weights": f"{other.rate:.1%}"}
-                for label, (one, other) in zip(labels, found.rates[1:], strict=True)
+                {"Does not belong": label, "Caught without weights": f"{without.rate:.1%}", "Caught with weights": f"{with_weights.rate:.1%}"}
+                for label, (without, with_weights) in zip(labels, shift.rates[1:], strict=True)
             ],
             hide_index=True,
             key="g_shifted_table",

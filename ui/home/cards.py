@@ -42,42 +42,14 @@ class Door(NamedTuple):
 
 
 TEACHING = (
-    Way(
-        "how_it_works",
-        "Plan of the class",
-        "schedule",
-        {CLASS: "open"},
-        "45 minutes, row by row; a worksheet to print.",
-    ),
-    Way(
-        "how_it_works",
-        "Presenter view",
-        "present_to_all",
-        {**state_of(0), PRESENT: "true"},
-        "For the projector: large type, PageDown goes on.",
-    ),
-)
+    Way("how_it_works", "Plan of the class", "schedule", {CLASS: "open"}, "45 minutes, row by row; a worksheet to print."),
+    Way("how_it_works", "Presenter view", "present_to_all", {**state_of(0), PRESENT: "true"}, "For the projector: large type, PageDown goes on."),
+)  # fmt: skip
 DOORS = (
-    Door(
-        "I have files",
-        "folder_open",
-        "Are they flagged, and why? Or make a detector of them.",
-        ("inspect", "calibrate", "certify"),
-    ),
-    Door(
-        "I compare methods",
-        "monitoring",
-        "How much is caught, what is promised, what fools it?",
-        ("evaluate", "guarantee", "attack_lab"),
-    ),
-    Door(
-        "I teach",
-        "school",
-        "A class of 45 minutes, with things to move.",
-        ("how_it_works", "break_it", "many_and_streams"),
-        TEACHING,
-    ),
-)
+    Door("I have files", "folder_open", "Are they flagged, and why? Or make a detector of them.", ("inspect", "calibrate", "certify")),
+    Door("I compare methods", "monitoring", "How much is caught, what is promised, what fools it?", ("evaluate", "guarantee", "attack_lab")),
+    Door("I teach", "school", "A class of 45 minutes, with things to move.", ("how_it_works", "break_it", "many_and_streams"), TEACHING),
+)  # fmt: skip
 SHOWN = 8  # of each kind: one row
 
 
@@ -107,7 +79,7 @@ def show_broken() -> None:
 def _broken(root: str, stamps: Stamps) -> list[str]:
     from idecode_core.folder.listing import list_folders
 
-    return [f"{one.folder.name} cannot be used: {one.sentence}" for one in list_folders(root).broken]
+    return [f"{broken.folder.name} cannot be used: {broken.sentence}" for broken in list_folders(root).broken]
 
 
 @panel("example", on=JUDGED)

@@ -1,7 +1,4 @@
-"""Many files: scored with progress, time left and a way to stop; a table, the strangest first, and what to expect of it.
-
-Two buttons and two keys: to the neighbour before and after what is shown.
-"""
+"""Many files: scored with progress, time left and a way to stop; a table, the strangest first, and what to expect of it."""
 
 import hashlib
 import time
@@ -36,7 +33,7 @@ def step_buttons(
     go: Callable[..., None],
     *arguments: Any,
 ) -> None:
-    """`before` and `after` are a button's words and its shortcut, which it shows; `go` is called with the arguments and the new place."""
+    """To the neighbour before and after what is shown. `before` and `after` are a button's words and its shortcut, which it shows; `go` is called with the arguments and the new place."""
     for (label, shortcut), step in ((before, -1), (after, 1)):
         st.button(
             label,
@@ -120,7 +117,7 @@ def _stop(name: str) -> None:
     st.session_state["batch_stopped"] = name
 
 
-def settle_row(samples: Sequence[Sample], found: Judgement) -> None:
+def settle_row(samples: Sequence[Sample], judgement: Judgement) -> None:
     """With new files, look at the one that the link names, else at the strangest."""
     name = content_key(samples)
     before = st.session_state.get("row_for")
@@ -132,7 +129,7 @@ def settle_row(samples: Sequence[Sample], found: Judgement) -> None:
     addresses = [sample.address for sample in samples]
     wanted = st.session_state.get("sample")
     st.session_state["row"] = (
-        addresses.index(wanted) if wanted in addresses else int(strangest_first(found)[0])
+        addresses.index(wanted) if wanted in addresses else int(strangest_first(judgement)[0])
     )
 
 
@@ -140,19 +137,19 @@ def chosen_row(samples: Sequence[Sample]) -> int:
     return min(int(st.session_state.get("row") or 0), len(samples) - 1)
 
 
-def summary(found: Judgement) -> str:
+def summary(judgement: Judgement) -> str:
     """How many are flagged, and how many chance alone would flag."""
-    flagged, count = int(found.is_ood.sum()), len(found)
+    flagged, count = int(judgement.is_ood.sum()), len(judgement)
     lead = f"**{flagged:,} of {count:,} files flagged.**"
-    if found.together:
+    if judgement.together:
         return (
-            f"{lead} Judged together: on average at most {100 * found.epsilon:g} % of those that are flagged are false "
+            f"{lead} Judged together: on average at most {100 * judgement.epsilon:g} % of those that are flagged are false "
             "discoveries."
         )
-    expected = count * FalseDetectionLaw(found.k, found.epsilon).mean
-    low, high = (round(count * rate) for rate in observed_band(found.k, found.epsilon, count))
+    expected = count * FalseDetectionLaw(judgement.k, judgement.epsilon).mean
+    low, high = (round(count * rate) for rate in observed_band(judgement.k, judgement.epsilon, count))
     return (
-        f"{lead} If all of them belonged, chance alone would flag about {expected:.3g} at epsilon = {found.epsilon:g}, and "
+        f"{lead} If all of them belonged, chance alone would flag about {expected:.3g} at epsilon = {judgement.epsilon:g}, and "
         f"{low:,} to {high:,} in 99 of 100 such batches."
     )
 
@@ -170,17 +167,17 @@ def choose_rule() -> None:
     )
 
 
-def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
+def table(samples: Sequence[Sample], judgement: Judgement, row: int) -> None:
     """The files as a table or a grid of pictures, filtered and sorted; a click or the keyboard chooses what the page looks at."""
-    st.markdown(summary(found))
-    view, order = choose_order(samples, found)
+    st.markdown(summary(judgement))
+    view, order = choose_order(samples, judgement)
     if not len(order):
         st.info("No file passes these filters.", icon=":material/filter_alt_off:")
         return
     if view == "Pictures":
-        pictures(samples, found, order, row, _look)
+        pictures(samples, judgement, order, row, _look)
     else:
-        _table(samples, found, order, row)
+        _table(samples, judgement, order, row)
     seen = np.flatnonzero(order == row)
     at = int(seen[0]) if seen.size else -1
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -193,15 +190,15 @@ def table(samples: Sequence[Sample], found: Judgement, row: int) -> None:
         st.caption(f"{place}: {escape(samples[row].name)}")
 
 
-def _table(samples: Sequence[Sample], found: Judgement, order: NDArray[np.intp], row: int) -> None:
+def _table(samples: Sequence[Sample], judgement: Judgement, order: NDArray[np.intp], row: int) -> None:
     import pandas as pd  # type: ignore[import-untyped]
 
     rows = {
         "File": [defused(samples[i].name) for i in order],  # a table can be taken home as CSV
-        "Verdict": [found[i].answer for i in order.tolist()],
-        "p-value": found.p_values[order],
-        "Rank": found.ranks[order],
-        "Score": found.scores[order],
+        "Verdict": [judgement[i].answer for i in order.tolist()],
+        "p-value": judgement.p_values[order],
+        "Rank": judgement.ranks[order],
+        "Score": judgement.scores[order],
     }
     if any(tags := tags_of(samples)):
         rows["Tags"] = [defused(", ".join(tags[i])) for i in order]
@@ -226,7 +223,7 @@ def _table(samples: Sequence[Sample], found: Judgement, order: NDArray[np.intp],
         selection_default={"selection": {"rows": at}},
         alt=f"{len(order)} files, with verdict, p-value, rank and score",
     )
-    st.caption(f"k = {found.k:,}. {counting(samples[0].modality.noun)}")
+    st.caption(f"k = {judgement.k:,}. {counting(samples[0].modality.noun)}")
 
 
 def _look(row: int) -> None:

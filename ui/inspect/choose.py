@@ -1,8 +1,6 @@
 """Where the inputs of the Inspect page come from: the gallery, the visitor's files, camera or microphone.
 
-The visitor's files on the Inspect page: loose, zipped or a folder. An upload replaces the one before it as a whole.
-
-What the model takes in of the sample that is looked at: kept beside its scores, so that nothing is decoded twice.
+What the model takes in of the sample that is looked at is kept beside its scores, so that nothing is decoded twice.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -222,18 +220,18 @@ def look_at(detector: Detector, sample: Sample, seed: int) -> Inspected:
     """One sample in full at n_max; its score vector comes from the same pass, if it has none yet."""
     key, n_max = (detector, seed, sample.content_hash), detector.calibration.n_max
     point = model_input(detector, sample, seed)
-    found = remembered(
+    inspected = remembered(
         "inspected_store", MAX_INSPECTED, key, lambda: detector.inspect(point, n=n_max, seed=seed)
     )
-    vector_store().setdefault(key, found.score_vector)
-    return found
+    vector_store().setdefault(key, inspected.score_vector)
+    return inspected
 
 
 def input_pictures(point: Prepared) -> Iterator[NDArray[np.uint8]]:
     """Pixels (size, size, 3) that models see: one picture, or of a merged detector those that differ."""
     seen: list[NDArray[np.uint8]] = []
-    for own in point.x if isinstance(point.x, tuple) else (point,):
-        x = own.x
+    for part in point.x if isinstance(point.x, tuple) else (point,):
+        x = part.x
         if (
             isinstance(x, np.ndarray)
             and x.dtype == np.uint8

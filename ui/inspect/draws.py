@@ -109,15 +109,18 @@ def explain(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.f
 
 def why(detector: Detector, inspected: Inspected, draw: int, variants: Sequence[Variant]) -> None:
     """The draw's score as its terms: bars that add up, and what each is."""
-    found = parts(detector.scorer, inspected, draw)
+    pieces = parts(detector.scorer, inspected, draw)
     total = float(inspected.score_vector[draw])
     merged = isinstance(detector.scorer, MergedScorer)
-    words = sum_in_words(found, total, len(variants), merged=merged)
-    bars = [(html.escape(part.name), part.value) for part in found]
-    if len(found) == 1 and len(variants) > 1:  # nothing to take apart but the mean
+    words = sum_in_words(pieces, total, len(variants), merged=merged)
+    bars = [(html.escape(part.name), part.value) for part in pieces]
+    if len(pieces) == 1 and len(variants) > 1:  # nothing to take apart but the mean
         bars = [
-            (f"{html.escape(one.applied)}<br>{one.score:.3g} / {len(variants)}", one.score / len(variants))
-            for one in variants
+            (
+                f"{html.escape(variant.applied)}<br>{variant.score:.3g} / {len(variants)}",
+                variant.score / len(variants),
+            )
+            for variant in variants
         ]
     if len(bars) > 1:
         chart(
@@ -125,7 +128,7 @@ def why(detector: Detector, inspected: Inspected, draw: int, variants: Sequence[
             key="why_chart",
             alt=f"The parts of the score of draw {draw + 1}: {words}",
         )
-    lines = [f"**{escape(part.name)}** ({part.value:.3g}): {escape(part.words)}." for part in found]
+    lines = [f"**{escape(part.name)}** ({part.value:.3g}): {escape(part.words)}." for part in pieces]
     st.caption("  \n".join([*lines, escape(words)] if words else lines))
 
 
@@ -174,14 +177,14 @@ def drawn(detector: Detector, samples: Sequence[Sample]) -> None:
         return
     seeds = [settings.seed + i for i in range(SEEDS)]
     vectors = vectors_over_seeds(detector, sample, seeds)
-    found = verdicts(detector, (), vectors, replace(settings, smoothed=False))
-    low, high = found.p_values.min(), found.p_values.max()
+    judgement = verdicts(detector, (), vectors, replace(settings, smoothed=False))
+    low, high = judgement.p_values.min(), judgement.p_values.max()
     st.caption(
-        f"Over {SEEDS} seeds p runs from {low:.3g} to {high:.3g}; flagged {found.is_ood.sum()} times of {SEEDS}. "
+        f"Over {SEEDS} seeds p runs from {low:.3g} to {high:.3g}; flagged {judgement.is_ood.sum()} times of {SEEDS}. "
         "A wide spread asks for a larger n."
     )
     chart(
-        figures.p_over_seeds(found.p_values, seeds, settings.epsilon, height=240),
+        figures.p_over_seeds(judgement.p_values, seeds, settings.epsilon, height=240),
         key="chance_chart",
         alt=f"p-values under {SEEDS} seeds",
     )
@@ -197,7 +200,7 @@ def grouped(key: object, inspected: Inspected) -> list[tuple[list[Variant], str]
 
     def make() -> list[tuple[list[Variant], str]]:
         groups = [list(group) for _, group in groupby(inspected.variants, key=lambda variant: variant.draw)]
-        return [(group, data_uri(png(side_by_side([one.image for one in group])))) for group in groups]
+        return [(group, data_uri(png(side_by_side([view.image for view in group])))) for group in groups]
 
     return remembered("strip_store", MAX_INSPECTED, key, make)
 

@@ -103,7 +103,7 @@ def is_the_session(config: FolderSettings, samples: Sequence[Sample]) -> bool:
     return (
         session is not None
         and session.detector.scorer_sha256 == config.scorer_sha256
-        and [one.content_hash for one in session.inputs] == [sample.content_hash for sample in samples]
+        and [entry.content_hash for entry in session.inputs] == [sample.content_hash for sample in samples]
     )
 
 
@@ -142,14 +142,14 @@ def figures(
 def why_figures(detector: Detector, name: str, inspected: Inspected, n: int) -> tuple[Figure, ...]:
     """The parts of the strangest draw, and of a sound the masks that moved the score."""
     draw = int(np.argmax(inspected.score_vector[:n]))
-    found = parts(detector.scorer, inspected, draw)
+    pieces = parts(detector.scorer, inspected, draw)
     shown: list[Figure] = []
-    if len(found) > 1:
-        each = "; ".join(f"{part.name}: {part.words}" for part in found)
+    if len(pieces) > 1:
+        in_words = "; ".join(f"{part.name}: {part.words}" for part in pieces)
         shown.append(
             Figure(
-                score_parts([part.name for part in found], [part.value for part in found]),
-                f"{name}: why its strangest draw, number {draw + 1}, scores {inspected.score_vector[draw]:.3g}. {each}.",
+                score_parts([part.name for part in pieces], [part.value for part in pieces]),
+                f"{name}: why its strangest draw, number {draw + 1}, scores {inspected.score_vector[draw]:.3g}. {in_words}.",
             )
         )
     if isinstance(inspected, InspectedSound) and isinstance(detector.scorer, TakesSounds):

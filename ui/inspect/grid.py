@@ -38,21 +38,21 @@ def tags_of(samples: Sequence[Sample]) -> list[tuple[str, ...]]:
     return [known.get(sample.content_hash, ()) for sample in samples]
 
 
-def strangest_first(found: Judgement) -> NDArray[np.intp]:
+def strangest_first(judgement: Judgement) -> NDArray[np.intp]:
     """Places of the files: the smallest p-value first, among equals the largest score."""
-    return np.lexsort((-found.scores, found.p_values))
+    return np.lexsort((-judgement.scores, judgement.p_values))
 
 
 def arranged(
     names: Sequence[str],
-    found: Judgement,
+    judgement: Judgement,
     tags: Sequence[Sequence[str]],
     verdict: str = VERDICTS[0],
     tag: str = ALL,
     order: str = ORDERS[0],
 ) -> NDArray[np.intp]:
     """Places of the files that pass the filters, in the order wanted."""
-    places = strangest_first(found)
+    places = strangest_first(judgement)
     if order == "least strange first":
         places = places[::-1]
     elif order == "by name":
@@ -60,13 +60,13 @@ def arranged(
     keep = [
         i
         for i in places.tolist()
-        if (verdict == VERDICTS[0] or found[i].answer == verdict)
+        if (verdict == VERDICTS[0] or judgement[i].answer == verdict)
         and (tag == ALL or tag in tags[i] or (tag == UNTAGGED and not tags[i]))
     ]
     return np.array(keep, np.intp)
 
 
-def choose_order(samples: Sequence[Sample], found: Judgement) -> tuple[str, NDArray[np.intp]]:
+def choose_order(samples: Sequence[Sample], judgement: Judgement) -> tuple[str, NDArray[np.intp]]:
     """The view, and the places that it shows; the choices are in the link."""
     tags = tags_of(samples)
     words = sorted({word for some in tags for word in some})
@@ -92,20 +92,20 @@ def choose_order(samples: Sequence[Sample], found: Judgement) -> tuple[str, NDAr
     chosen = {key: st.session_state[key] for key in options}
     names = [sample.name for sample in samples]
     return view, arranged(
-        names, found, tags, chosen["b_verdict"], chosen.get("b_tag", ALL), chosen["b_order"]
+        names, judgement, tags, chosen["b_verdict"], chosen.get("b_tag", ALL), chosen["b_order"]
     )
 
 
 def pictures(
     samples: Sequence[Sample],
-    found: Judgement,
+    judgement: Judgement,
     order: NDArray[np.intp],
     row: int,
     look: Callable[[int], Any],
 ) -> None:
     """One small picture per file with its verdict's colour and p-value; a click looks at it."""
     tags, shown = tags_of(samples), order[:AT_ONCE].tolist()
-    labels = {i: _label(samples[i], found, i, tags[i]) for i in shown}
+    labels = {i: _label(samples[i], judgement, i, tags[i]) for i in shown}
     st.session_state["batch_grid"] = row if row in labels else None
 
     def choose() -> None:
@@ -127,9 +127,7 @@ def pictures(
         st.caption(f"The first {AT_ONCE} of {len(order):,}. The filters and the table lead to the others.")
 
 
-def _label(sample: Sample, found: Judgement, i: int, tags: Sequence[str]) -> str:
-    colour = "orange" if found.is_ood[i] else "blue"
+def _label(sample: Sample, judgement: Judgement, i: int, tags: Sequence[str]) -> str:
+    colour = "orange" if judgement.is_ood[i] else "blue"
     tagged = " :material/sell:" if tags else ""
-    return (
-        f"![{escape(sample.name)}]({data_uri(sample.thumbnail)}) :{colour}[{found.p_values[i]:.3g}]{tagged}"
-    )
+    return f"![{escape(sample.name)}]({data_uri(sample.thumbnail)}) :{colour}[{judgement.p_values[i]:.3g}]{tagged}"

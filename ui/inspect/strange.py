@@ -43,7 +43,7 @@ class Mapped:
     """A picture at the model's size, and the map over it."""
 
     pixels: NDArray[np.uint8]
-    found: OcclusionMap
+    occlusion: OcclusionMap
 
 
 def map_store() -> dict[Any, Mapped]:
@@ -85,24 +85,24 @@ def strange(detector: Detector, samples: Sequence[Sample]) -> None:
     with left:
         show(map_figure(mapped), key="map_chart", look_for=LOOK_FOR)
     with right:
-        st.markdown(map_words(mapped.found))
+        st.markdown(map_words(mapped.occlusion))
 
 
 def patches_map(pixels: NDArray[np.uint8], inspected: InspectedPatches) -> None:
     """What came with the score: nothing has to be hidden for it."""
-    found = inspected.distances
-    row, column = np.unravel_index(int(found.argmax()), found.shape)
+    distances = inspected.distances
+    row, column = np.unravel_index(int(distances.argmax()), distances.shape)
     left, right = st.columns([1.2, 1], gap="large")
     with left:
         show(
-            strange_parts(pixels, np.maximum(found - np.median(found), 0)),
+            strange_parts(pixels, np.maximum(distances - np.median(distances), 0)),
             key="map_chart",
             look_for=LOOK_FOR_PATCHES,
         )
     with right:
         st.markdown(
-            f"The strangest patch lies **{place_in_words(int(row), int(column), len(found))}**, at a distance of "
-            f"**{found.max():.3g}** from the nearest known one; half of all patches are within {np.median(found):.3g}."
+            f"The strangest patch lies **{place_in_words(int(row), int(column), len(distances))}**, at a distance of "
+            f"**{distances.max():.3g}** from the nearest known one; half of all patches are within {np.median(distances):.3g}."
         )
 
 
@@ -133,8 +133,8 @@ def make_map(detector: Detector, sample: Sample, settings: Chosen, pixels: NDArr
     mapped = Mapped(pixels, next(maps))
     with early.container():
         show(map_figure(mapped), key="map_chart_coarse", look_for="A first, coarse map; a finer one follows.")
-    for found in maps:
-        mapped = Mapped(pixels, found)
+    for occlusion in maps:
+        mapped = Mapped(pixels, occlusion)
     bar.empty()
     early.empty()
     map_store()[map_key(detector, sample, settings)] = mapped
@@ -142,19 +142,19 @@ def make_map(detector: Detector, sample: Sample, settings: Chosen, pixels: NDArr
 
 
 def map_figure(mapped: Mapped) -> Any:
-    return strange_parts(mapped.pixels, mapped.found.drops)
+    return strange_parts(mapped.pixels, mapped.occlusion.drops)
 
 
-def map_words(found: OcclusionMap) -> str:
+def map_words(occlusion: OcclusionMap) -> str:
     """The strongest part, in words; when no part counts, that."""
-    row, column = np.unravel_index(int(found.drops.argmax()), found.drops.shape)
-    most, cells = float(found.drops.max()), len(found.drops)
+    row, column = np.unravel_index(int(occlusion.drops.argmax()), occlusion.drops.shape)
+    most, cells = float(occlusion.drops.max()), len(occlusion.drops)
     if most <= 0:
-        return f"Hiding any part raises the score of {found.whole:.3g}: no single part makes this picture strange."
+        return f"Hiding any part raises the score of {occlusion.whole:.3g}: no single part makes this picture strange."
     return (
-        f"The score is {found.whole:.3g}. It falls most, by **{most:.3g}**, when the "
+        f"The score is {occlusion.whole:.3g}. It falls most, by **{most:.3g}**, when the "
         f"**{place_in_words(int(row), int(column), cells)}** is hidden. "
-        f"{found.windows} parts were hidden, each a quarter of the side wide."
+        f"{occlusion.windows} parts were hidden, each a quarter of the side wide."
     )
 
 

@@ -1,11 +1,6 @@
-"""The panels of the Inspect page. Each is a fragment that reads the settings as they are now and slices stored scores.
+"""The panels of the Inspect page. Each is a fragment that reads the settings as they are now and slices stored scores."""
 
-Power beside a verdict: what share of the stored OOD sets the detector catches at this epsilon.
-
-Two detectors on one file: both verdicts side by side.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,7 +37,7 @@ def show_power(config: FolderSettings, settings: Chosen) -> None:
     words = f":orange[:material/warning: {sentence}]" if is_weak(caught) else sentence
     st.markdown(
         f":small[**What {escape(config.name)} catches:** {words}]",
-        help="  \n".join(f"{escape(one.label)}: {one.share:.0%}" for one in caught) or None,
+        help="  \n".join(f"{escape(ood_set.label)}: {ood_set.share:.0%}" for ood_set in caught) or None,
     )
 
 
@@ -93,10 +88,10 @@ def words(
 ) -> None:
     """The verdict in words. The link follows the row."""
     settings, row = current(), chosen_row(samples)
-    found = judged(detector, samples, vectors, settings)
-    screen.settings, screen.found, screen.row = settings, found, row
+    judgement = judged(detector, samples, vectors, settings)
+    screen.settings, screen.found, screen.row = settings, judgement, row
     put_in_link("sample", samples[row].address)
-    show_words(samples[row], found[row])
+    show_words(samples[row], judgement[row])
 
 
 @panel("power", on=JUDGED)
@@ -128,9 +123,9 @@ def results(
 
     Small panels: a move of epsilon draws again what shows epsilon, and neither pictures nor sounds.
     """
-    found = judged(detector, samples, vectors, current())
-    settle_row(samples, found)
-    screen = OnScreen(current(), found, chosen_row(samples))
+    judgement = judged(detector, samples, vectors, current())
+    settle_row(samples, judgement)
+    screen = OnScreen(current(), judgement, chosen_row(samples))
     files(detector, samples, vectors)
     with st.container(horizontal=True, vertical_alignment="center", key="picture"):
         with st.container(width=samples[0].modality.width):
@@ -166,18 +161,17 @@ def depth(
 ) -> None:
     """What there is beyond the verdict, one tab for each question."""
     sound = samples[0].modality.closer is not None
-    drawn_at_random = config.n_max > 1
-    titles = {
+    tabs: dict[str, Callable[[], None]] = {
         "Why this score": lambda: explain(detector, samples, vectors),
         "Where is it strange?": lambda: strange(detector, samples),
         f"What the model {'hears' if sound else 'sees'}": lambda: closer(detector, samples),
         "A second opinion": lambda: versus(config, samples),
-        "More draws, other draws": lambda: chance(detector, samples, vectors),
     }
-    shown = [title for title in titles if drawn_at_random or title != "More draws, other draws"]
-    for tab, title in zip(st.tabs(shown), shown, strict=True):
+    if config.n_max > 1:
+        tabs["More draws, other draws"] = lambda: chance(detector, samples, vectors)
+    for tab, show in zip(st.tabs(list(tabs)), tabs.values(), strict=True):
         with tab:
-            titles[title]()
+            show()
 
 
 def show_words(sample: Sample, verdict: Verdict, *, brief: bool = False) -> None:
@@ -237,7 +231,8 @@ def versus(config: FolderSettings, samples: Sequence[Sample]) -> None:
     )
     if chosen is None:
         return
-    seen = [side(one, sample, settings) for one in (config, configs[chosen])]
+    both = (config, configs[chosen])
+    seen = [side(judge, sample, settings) for judge in both]
     if seen[0].is_ood != seen[1].is_ood:
         st.markdown("**They disagree:** they know different things, or look for different signs.")
     if len(samples) > 1 and st.session_state.get("rule") == "together":
@@ -246,9 +241,9 @@ def versus(config: FolderSettings, samples: Sequence[Sample]) -> None:
         f"Each keeps its own promise. Who flags what either of them flags may raise up to twice as many false alarms, "
         f"{2 * settings.epsilon:g} in place of {settings.epsilon:g}."
     )
-    for column, one, verdict in zip(st.columns(2, gap="large"), (config, configs[chosen]), seen, strict=True):
+    for column, judge, verdict in zip(st.columns(2, gap="large"), both, seen, strict=True):
         with column:
-            show_side(get_detector(one), one, sample, verdict, settings)
+            show_side(judge, sample, verdict, settings)
 
 
 def side(config: FolderSettings, sample: Sample, settings: Chosen) -> Verdict:
@@ -259,13 +254,11 @@ def side(config: FolderSettings, sample: Sample, settings: Chosen) -> Verdict:
     return verdict
 
 
-def show_side(
-    detector: Detector, config: FolderSettings, sample: Sample, verdict: Verdict, settings: Chosen
-) -> None:
-
+def show_side(config: FolderSettings, sample: Sample, verdict: Verdict, settings: Chosen) -> None:
     answer, reason = coloured_answer(verdict, sample.modality.noun)
     st.markdown(f"**{escape(config.name)}**, which knows {escape(config.summary or 'what its card says')}")
     st.markdown(f"**{answer}** {reason}")
     show_power(config, settings)
-    own = replace(settings, n=min(settings.n, detector.calibration.n_max))
-    show_aggregate(detector, verdict, own, height=220, key=f"versus_chart_{config.folder.name}")
+    detector = get_detector(config)
+    usable = replace(settings, n=min(settings.n, detector.calibration.n_max))
+    show_aggregate(detector, verdict, usable, height=220, key=f"versus_chart_{config.folder.name}")

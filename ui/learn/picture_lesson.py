@@ -37,12 +37,10 @@ def newcomer() -> dict[str, Any] | None:
     if config is None:
         st.info("This step needs the detector fashion-rotations, which is not among the detectors here.")
         return None
-    sample = bundled("fashion", SHOE, config.dataset)
-    if one_of("Newcomer", NEWCOMERS, "how_newcomer") != NEWCOMERS[0]:
-        own = _photograph()
-        if own is None:
-            return None
-        sample = own
+    is_shoe = one_of("Newcomer", NEWCOMERS, "how_newcomer") == NEWCOMERS[0]
+    sample = bundled("fashion", SHOE, config.dataset) if is_shoe else _photograph()
+    if sample is None:
+        return None
     detector = get_detector(config)
     key = (detector, sample.content_hash)
     return remembered("lesson_store", KEPT, key, lambda: _through_algorithm_1(detector, sample))
@@ -70,15 +68,15 @@ def _photograph() -> Sample | None:
 def _through_algorithm_1(detector: "Detector", sample: Sample) -> dict[str, Any]:
     """Pictures and scores of every draw and, for each n, what the library says: the browser draws it and counts nothing."""
     n_max = detector.calibration.n_max
-    found: Inspected = detector.inspect(sample.decode(), n=n_max, seed=SEED)
-    by_draw = [list(group) for _, group in groupby(found.variants, key=lambda variant: variant.draw)]
+    inspected: Inspected = detector.inspect(sample.decode(), n=n_max, seed=SEED)
+    by_draw = [list(group) for _, group in groupby(inspected.variants, key=lambda variant: variant.draw)]
     return {
         "name": sample.name,
         "picture": data_uri(sample.picture),
-        "draws": [data_uri(png(_montage([one.image for one in group]))) for group in by_draw],
-        "scores": found.score_vector.tolist(),
+        "draws": [data_uri(png(_montage([view.image for view in group]))) for group in by_draw],
+        "scores": inspected.score_vector.tolist(),
         "k": detector.calibration.k,
-        "by_n": [judged(detector, found.score_vector, n) for n in range(1, n_max + 1)],
+        "by_n": [judged(detector, inspected.score_vector, n) for n in range(1, n_max + 1)],
     }
 
 

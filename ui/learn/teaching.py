@@ -80,5 +80,5 @@ def class_plan(*, above: bool = False) -> None:
 
 def learning_goals() -> list[str]:
     """As the worksheet has them: one list for both."""
-    [found] = re.findall(r'<ul id="goals">(.*?)</ul>', WORKSHEET.read_text("utf-8"), re.DOTALL)
-    return [re.sub(r"\s+", " ", goal).strip() for goal in re.findall(r"<li>(.*?)</li>", found, re.DOTALL)]
+    [goals] = re.findall(r'<ul id="goals">(.*?)</ul>', WORKSHEET.read_text("utf-8"), re.DOTALL)
+    return [re.sub(r"\s+", " ", goal).strip() for goal in re.findall(r"<li>(.*?)</li>", goals, re.DOTALL)]
