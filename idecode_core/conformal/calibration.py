@@ -102,11 +102,13 @@ def chosen_n(n: int | None, n_max: int, name: str) -> int:
     return n
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
     """Score vectors (k, n_max) of the k calibration points, drawn with `seed`. The array is a copy and read-only.
 
     >>> calibration = Calibration([[0.1, 0.2], [0.3, 0.1], [0.5, 0.9]])
+    >>> calibration
+    Calibration(k=3, n_max=2, seed=0)
     >>> calibration.scores(n=1)
     array([0.1, 0.3, 0.5])
     """
@@ -118,6 +120,9 @@ class Calibration:
         copy = np.array(checked_scores(self.score_vectors, "calibration score_vectors", ndim=2), order="C")
         copy.setflags(write=False)
         object.__setattr__(self, "score_vectors", copy)
+
+    def __repr__(self) -> str:
+        return f"Calibration(k={self.k}, n_max={self.n_max}, seed={self.seed})"
 
     def rounded(self, dtype: DTypeLike) -> "Calibration":
         """The calibration in the precision of stored test scores, so that what was tied stays tied.

@@ -110,8 +110,8 @@ class Certified(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-le
         With `delta`, for a share 1 - delta of all calibration sets at most epsilon of the normal points lie beyond it;
         without, that holds on average over calibration sets (Theorem 1).
         """
-        found = self._threshold(epsilon, delta)
-        return -found if self.larger_is == NORMAL else found
+        limit = self._threshold(epsilon, delta)
+        return -limit if self.larger_is == NORMAL else limit
 
     def statement(self) -> str:
         """The threshold at the epsilon (and delta) of this object, and what it promises, in plain words."""
@@ -169,9 +169,9 @@ class Certified(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-le
 
     def predict(self, scores: ArrayLike) -> NDArray[np.int64]:
         """+1 for normal, -1 for flagged at the epsilon (and delta) of this object."""
-        found = self.score_samples(scores)
-        self._notice_wrong_sign(-found)
-        return np.where(found < self.offset_, -1, 1)
+        normality = self.score_samples(scores)
+        self._notice_wrong_sign(-normality)
+        return np.where(normality < self.offset_, -1, 1)
 
     def _threshold(self, epsilon: float, delta: float | None) -> float:
         if delta is None:
@@ -201,8 +201,8 @@ class Certified(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-le
         values = checked_scores(array, "scores", ndim=1 if one_column else 2)
         table: Any = values[:, None] if one_column else scores  # a data frame's column names are checked
         validate_data(self, table, reset=reset, skip_check_array=True)
-        found = values if one_column else aggregate_scores(values, self.aggregate)
-        return -found if self.larger_is == NORMAL else found
+        strangeness = values if one_column else aggregate_scores(values, self.aggregate)
+        return -strangeness if self.larger_is == NORMAL else strangeness
 
     def _notice_wrong_sign(self, strangeness: FloatArray) -> None:
         """Warn when most new points look more normal than every calibration point, which is not how strange ones look."""

@@ -66,8 +66,8 @@ def neighbour_p_values(known: ArrayLike, new: ArrayLike, k: int = 1) -> FloatArr
     to_new = cdist(asked, points)  # (count, n)
     closer = near[:, -2] if k > 1 else np.zeros(len(points))
     scores = np.clip(to_new, closer, near[:, -1])  # the k-th smallest once the new point is there
-    own = np.sort(to_new, axis=1)[:, k - 1 : k]
-    p: FloatArray = (1 + np.count_nonzero(scores >= own, axis=1)) / (len(points) + 1)
+    score_of_new = np.sort(to_new, axis=1)[:, k - 1 : k]
+    p: FloatArray = (1 + np.count_nonzero(scores >= score_of_new, axis=1)) / (len(points) + 1)
     return p
 
 

@@ -77,17 +77,17 @@ def contamination(calibration_scores: ArrayLike) -> Contamination:
     above = np.arange(t, 0, -1)  # points above each spacing
     spacings = np.diff(np.log(tail)) * above  # (t,)
     sums = np.concatenate([[0.0], np.cumsum(spacings)])
-    found = nothing
+    strongest = nothing
     for width in WINDOWS:
         first = np.arange(BELOW, t - width + 1)
         here, below = (sums[first + width] - sums[first]) / width, sums[first] / first
         ratio = np.divide(here, below, out=np.zeros(first.size), where=below > 0)
         p = np.asarray(stats.f.sf(ratio, 2 * width, 2 * first)) * first.size * len(WINDOWS)
         best = int(np.argmin(p))
-        if p[best] < found.p_value:
+        if p[best] < strongest.p_value:
             widest = first[best] + int(np.argmax(np.diff(tail)[first[best] : first[best] + width]))
-            found = Contamination(scores.size, int(above[widest]), float(p[best]))
-    return found
+            strongest = Contamination(scores.size, int(above[widest]), float(p[best]))
+    return strongest
 
 
 def strangest(calibration_scores: ArrayLike, m: int) -> IntArray:

@@ -72,22 +72,22 @@ def rates_by_group(
     """The rate of each group of points that belong, the most often flagged first. A pooled bound can hide a group that is
     flagged five times as often: it is kept on average over groups only.
 
-    >>> [(one.group, one.pooled, one.ratio) for one in rates_by_group([0.01, 0.3, 0.4, 0.5], ["a", "a", "b", "b"], 0.05)]
+    >>> [(rate.group, rate.pooled, rate.ratio) for rate in rates_by_group([0.01, 0.3, 0.4, 0.5], ["a", "a", "b", "b"], 0.05)]
     [('a', 0.5, 2.0), ('b', 0.0, 0.0)]
     """
     check_epsilon(epsilon)
     p = checked_p_values(pooled)
     labels = _checked_groups(groups, p, "groups")
-    own = None if within is None else checked_p_values(within)
+    p_within = None if within is None else checked_p_values(within)
     overall = float(np.mean(p < epsilon))
-    found = []
+    rates = []
     for group in np.unique(labels):
         here = labels == group
         rate = float(np.mean(p[here] < epsilon))
-        inside = None if own is None else float(np.mean(own[here] < epsilon))
+        inside = None if p_within is None else float(np.mean(p_within[here] < epsilon))
         ratio = rate / overall if overall else 1.0
-        found.append(GroupRate(str(group), int(here.sum()), rate, inside, ratio))
-    return sorted(found, key=lambda one: (-one.ratio, one.group))
+        rates.append(GroupRate(str(group), int(here.sum()), rate, inside, ratio))
+    return sorted(rates, key=lambda row: (-row.ratio, row.group))
 
 
 def reading(rates: list[GroupRate], epsilon: float) -> str:

@@ -146,7 +146,7 @@ def p_by_n(calibration: Calibration, score_vector: ArrayLike, aggregate: str = "
     vector = checked_scores(score_vector, "score_vector")
     n_max = min(vector.size, calibration.n_max)
     judged = (judge(calibration, vector[None], n=n, aggregate=aggregate) for n in range(1, n_max + 1))
-    return np.array([found.p_values[0] for found in judged])
+    return np.array([judgement.p_values[0] for judgement in judged])
 
 
 def places(calibration: Calibration, base_scores: ArrayLike) -> FloatArray:

@@ -84,8 +84,8 @@ def _step_up(p: FloatArray, q: float, points: Fraction, below: float = math.inf)
     passes = excess < 0
     for i in np.flatnonzero((np.abs(excess) <= 1e-9 * line) & (ordered < below)).tolist():
         passes[i] = _fraction(float(ordered[i])) * points <= Fraction(str(float(q))) * (i + 1)
-    found = np.flatnonzero(passes & (ordered < below))
-    return p <= ordered[found[-1]] if found.size else np.zeros(p.size, dtype=np.bool_)
+    passing = np.flatnonzero(passes & (ordered < below))
+    return p <= ordered[passing[-1]] if passing.size else np.zeros(p.size, dtype=np.bool_)
 
 
 def _fraction(p: float) -> Fraction:

@@ -61,13 +61,13 @@ def ranks(calibration_scores: ArrayLike, test_scores: ArrayLike) -> IntArray:
 
 def ranks_in(in_order: FloatArray, test: FloatArray) -> IntArray:
     """`ranks` among calibration scores that are in rising order already; both are known to be finite."""
-    found = np.empty(test.size, dtype=np.int64)
+    counts = np.empty(test.size, dtype=np.int64)
     for start in range(0, test.size, LOOKED_UP_TOGETHER):
         block = test[start : start + LOOKED_UP_TOGETHER]
         order = np.argsort(block)  # looked up in rising order, binary search stays in the processor's cache
         places = np.searchsorted(in_order, block[order], side="left")
-        found[start : start + LOOKED_UP_TOGETHER][order] = in_order.size - places
-    return found
+        counts[start : start + LOOKED_UP_TOGETHER][order] = in_order.size - places
+    return counts
 
 
 def p_values(calibration_scores: ArrayLike, test_scores: ArrayLike) -> FloatArray:

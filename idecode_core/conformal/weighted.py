@@ -50,11 +50,11 @@ def weighted_p_values(
     calibration = checked_scores(calibration_scores, "calibration_scores")
     test = checked_scores(test_scores, "test_scores")
     known = _checked_weights(calibration_weights, calibration, "calibration_weights")
-    own = _checked_weights(test_weights, test, "test_weights")
+    weights = _checked_weights(test_weights, test, "test_weights")
     order = np.argsort(calibration)
     above = np.append(np.cumsum(known[order][::-1])[::-1], 0.0)  # weight at this place and beyond
     beyond = above[np.searchsorted(calibration[order], test, side="left")]
-    p: FloatArray = np.minimum((beyond + own) / (above[0] + own), 1.0)
+    p: FloatArray = np.minimum((beyond + weights) / (above[0] + weights), 1.0)
     return p
 
 
@@ -76,13 +76,13 @@ def weighted_selection(
     """
     p = weighted_p_values(calibration_scores, calibration_weights, test_scores, test_weights)
     calibration, known = np.asarray(calibration_scores, float), np.asarray(calibration_weights, float)
-    test, own = np.asarray(test_scores, float), np.asarray(test_weights, float)
+    test, weights = np.asarray(test_scores, float), np.asarray(test_weights, float)
     order = np.argsort(calibration)
     above = np.append(np.cumsum(known[order][::-1])[::-1], 0.0)
     beyond = above[np.searchsorted(calibration[order], test, side="left")]  # (m,)
     sizes = np.empty(test.size, dtype=np.int64)
     for j in range(test.size):
-        others = (beyond + own[j] * (test[j] >= test)) / (above[0] + own[j])
+        others = (beyond + weights[j] * (test[j] >= test)) / (above[0] + weights[j])
         others[j] = 0.0
         # p-values of 0 are always flagged; the smallest float stands for them.
         sizes[j] = np.count_nonzero(benjamini_hochberg(np.clip(others, np.finfo(float).tiny, 1.0), q))
@@ -129,11 +129,11 @@ def density_ratio(
     """
     old = checked_scores(calibration_features, "calibration_features", ndim=2)
     new = checked_scores(new_features, "new_features", ndim=2)
-    asked = [checked_scores(one, "features", ndim=2) for one in others]
-    for one in (new, *asked):
-        if one.shape[1] != old.shape[1]:
+    asked = [checked_scores(features, "features", ndim=2) for features in others]
+    for features in (new, *asked):
+        if features.shape[1] != old.shape[1]:
             raise ScoreError(
-                f"Features must be the same for all points: expected {old.shape[1]} columns, got {one.shape[1]}."
+                f"Features must be the same for all points: expected {old.shape[1]} columns, got {features.shape[1]}."
             )
     both = np.concatenate([old, new])
     middle, spread = both.mean(axis=0), np.maximum(both.std(axis=0), 1e-12)
@@ -146,7 +146,7 @@ def density_ratio(
         return float(value), np.concatenate([[wrong.sum()], x.T @ wrong + ridge * slopes[1:]])
 
     slopes = optimize.minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B").x
-    logits = [((one - middle) / spread) @ slopes[1:] for one in (old, *asked)]
+    logits = [((features - middle) / spread) @ slopes[1:] for features in (old, *asked)]
     scale = special.logsumexp(logits[0]) - np.log(len(old))
     covered = np.exp(min(slopes[0] + scale + np.log(len(old) / len(new)), 0.0))  # 1 for the true ratio
     if covered < COVERED:
@@ -192,15 +192,15 @@ def under_shift(
         )
     order = generator.permutation(batch.size)
     learned, tried = batch[order[: batch.size // 2]], batch[order[batch.size // 2 :]]
-    sets = [tried, *(checked_scores(one, "scores") for one in others)]
-    weights, *own = density_ratio(*(_places(known, one) for one in (known, learned, *sets)))
+    sets = [tried, *(checked_scores(scores, "scores") for scores in others)]
+    weights, *set_weights = density_ratio(*(_places(known, scores) for scores in (known, learned, *sets)))
     check_effective(weights, epsilon)
     rates = tuple(
         (
-            observed_rate(p_values(known, one), epsilon),
-            observed_rate(weighted_p_values(known, weights, one, of_each), epsilon),
+            observed_rate(p_values(known, scores), epsilon),
+            observed_rate(weighted_p_values(known, weights, scores, own_weights), epsilon),
         )
-        for one, of_each in zip(sets, own, strict=True)
+        for scores, own_weights in zip(sets, set_weights, strict=True)
     )
     return UnderShift(weights, rates)
 

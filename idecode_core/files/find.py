@@ -50,8 +50,8 @@ def found_files(samples: Any, extensions: Sequence[str]) -> tuple[Any, tuple[str
     paths = samples if several else [samples]
     if not paths or not all(isinstance(path, str | Path) for path in paths):
         return samples, ()
-    found = [file for path in paths for file in expanded(Path(path).expanduser(), extensions)]
-    return found, tuple(str(file) for file in found)
+    files = [file for path in paths for file in expanded(Path(path).expanduser(), extensions)]
+    return files, tuple(str(file) for file in files)
 
 
 def expanded(path: Path, extensions: Sequence[str]) -> list[Path]:
@@ -61,17 +61,17 @@ def expanded(path: Path, extensions: Sequence[str]) -> list[Path]:
     except OSError:  # a name that is too long, a folder that may not be entered
         return [path]  # reading it says so
     if is_folder:
-        found = [Path(name) for name in walk(path) if name.lower().endswith(tuple(extensions))]
-        if not found:
+        files = [Path(name) for name in walk(path) if name.lower().endswith(tuple(extensions))]
+        if not files:
             raise InputError(
                 f"{path}: expected files of type {', '.join(extensions)} in this folder, found none. Check the folder."
             )
-        return found
+        return files
     if glob.has_magic(str(path)) and not is_there:
-        found = sorted(file for file in _matches(path) if file.is_file())
-        if not found:
+        files = sorted(file for file in _matches(path) if file.is_file())
+        if not files:
             raise InputError(f"{path}: no file matches this pattern. Check the path.")
-        return found
+        return files
     if not is_there and not path.suffix and not path.is_symlink():
         raise InputError(
             f"There is no {path}: expected a file, a folder of files, or a pattern. Check the path."
@@ -89,5 +89,5 @@ def _matches(pattern: Path) -> Iterator[Path]:
     hidden = [part for part in parts if part.startswith(".")]
     for match in start.glob(str(Path(*parts))):
         dotted = [part for part in match.relative_to(start).parts if part.startswith(".")]
-        if all(any(fnmatch(part, wanted) for wanted in hidden) for part in dotted):
+        if all(any(fnmatch(part, asked_for) for asked_for in hidden) for part in dotted):
             yield match

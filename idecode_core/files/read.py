@@ -72,10 +72,10 @@ def reason(error: BaseException) -> str:
 
 def regular_size(path: Path) -> int:
     """The size of a plain file; OSError for devices, pipes and folders, which may never end."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a plain file")
-    return found.st_size
+    return status.st_size
 
 
 def read_at_most(path: Path, most: int) -> bytes:
@@ -106,7 +106,7 @@ def read_arrays(
         with np.load(
             source if isinstance(source, Path) else io.BytesIO(source), allow_pickle=False
         ) as arrays:
-            missing = [wanted for wanted in names or () if wanted not in arrays]
+            missing = [array for array in names or () if array not in arrays]
             if missing:
                 raise KeyError(f"no array is called {missing[0]}")
             return {key: np.asarray(arrays[key]) for key in arrays.files}

@@ -197,7 +197,7 @@ def _text_table(file: File) -> Table:
         raise InputError(f"{file.name}: the first lines cannot be read as a table ({error}).") from None
     width = len(first)
     blank = mark.encode() * (width - 1) + b"\n"
-    data = QUOTED_OR_BLANK.sub(lambda found: found[0] if found[0][:1] == b'"' else blank, data)
+    data = QUOTED_OR_BLANK.sub(lambda match: match[0] if match[0][:1] == b'"' else blank, data)
     wrong: list[str] = []
 
     def refuse(row: Any) -> str:

@@ -124,7 +124,7 @@ def check_output(path: Path, inputs: Iterable[Path], mark: str) -> None:
         if path.exists():
             with path.open(encoding="utf-8", errors="replace") as file:
                 is_ours = not path.stat().st_size or mark in file.readline(10_000)
-            if not is_ours or any(one.exists() and path.samefile(one) for one in inputs):
+            if not is_ours or any(source.exists() and path.samefile(source) for source in inputs):
                 raise not_ours(path)
     except OSError as error:
         raise could_not_write(path, error) from error

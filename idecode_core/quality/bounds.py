@@ -41,8 +41,8 @@ class Bounds:
 def conformal_bounds(id_scores: ArrayLike, ood_scores: ArrayLike, delta: float = DELTA) -> Bounds:
     """Half of delta for each of the two test sets.
 
-    >>> found = conformal_bounds(range(200), range(150, 350))
-    >>> round(found.auroc, 2), round(found.tnr, 2), round(found.fpr, 2)
+    >>> bounds = conformal_bounds(range(200), range(150, 350))
+    >>> round(bounds.auroc, 2), round(bounds.tnr, 2), round(bounds.fpr, 2)
     (0.89, 0.74, 0.3)
     """
     if not 0.0 < delta < 1.0:
@@ -58,22 +58,21 @@ def conformal_bounds(id_scores: ArrayLike, ood_scores: ArrayLike, delta: float =
     )
 
 
-def bounds_of(found: Evaluation) -> Bounds | None:
+def bounds_of(evaluation: Evaluation) -> Bounds | None:
     """The bounds of an evaluation, from the first of its runs: the others are not independent of it. None without its scores."""
-    if (source := found.source) is None:
+    if (source := evaluation.source) is None:
         return None
     known, strange = (
-        method_scores(source.calibration, one.score_vectors, source.n, source.method, source.aggregate)[0]
-        for one in (source.id_set, source.ood_set)
+        method_scores(source.calibration, points.score_vectors, source.n, source.method, source.aggregate)[0]
+        for points in (source.id_set, source.ood_set)
     )
     return conformal_bounds(known, strange)
 
 
 def _auroc_at_least(known: FloatArray, strange: FloatArray, delta: float) -> float:
     """P(iD score < OOD score), with P(iD score >= s) at most h(p(s)) for all s, and the OOD law as far left as its bound allows."""
-    beaten = 1 - adjusted_p_values(
-        p_values(known, np.sort(strange)), _bounds(known.size, delta / 2)
-    )  # rising
+    # rising
+    beaten = 1 - adjusted_p_values(p_values(known, np.sort(strange)), _bounds(known.size, delta / 2))
     cdf = _bounds(strange.size, delta / 2)  # F(s_(i)) <= b_i for all i
     worst = np.diff(cdf)  # the mass that may at most lie between s_(i) and s_(i+1), counted at s_(i)
     return float(np.clip(worst @ beaten, 0.0, 1.0))

@@ -43,10 +43,10 @@ def measured(root: Path | str) -> dict[str, dict[str, Any]]:
     path = Path(root) / RIVALS / COSTS
     if not path.is_file():
         return {}
-    found = read_json(path, what="what detectors cost per picture", error=CheckpointError, hint=SCORE_AGAIN)
+    entries = read_json(path, what="what detectors cost per picture", error=CheckpointError, hint=SCORE_AGAIN)
     return {
         name: entry
-        for name, entry in found.items()
+        for name, entry in entries.items()
         if (Path(root) / name / "config.json").is_file()
         and read_settings(Path(root) / name).scorer_sha256 == entry["scorer"]
     }
@@ -72,23 +72,23 @@ def work(cost: Cost) -> float:
     return cost.forward + 2 * cost.backward
 
 
-def front(found: Sequence[T], cost: Callable[[T], float], value: Callable[[T], float]) -> list[T]:
+def front(methods: Sequence[T], cost: Callable[[T], float], value: Callable[[T], float]) -> list[T]:
     """Those that no other beats at the same cost or less; the cheapest first.
 
-    >>> front([(1, 80), (2, 79), (9, 95), (20, 95)], lambda one: one[0], lambda one: one[1])
+    >>> front([(1, 80), (2, 79), (9, 95), (20, 95)], lambda pair: pair[0], lambda pair: pair[1])
     [(1, 80), (9, 95)]
     """
     best: list[T] = []
-    for one in sorted(found, key=lambda one: (cost(one), -value(one))):
-        if not best or value(one) > value(best[-1]):
-            best.append(one)
+    for method in sorted(methods, key=lambda method: (cost(method), -value(method))):
+        if not best or value(method) > value(best[-1]):
+            best.append(method)
     return best
 
 
 def costed_methods(root: Path | str) -> list[Costed]:
     """Every detector of CIFAR-10 with n = 1, 5 and 20 and every rival whose cost is known, on the OOD sets that all of them have."""
     costs = read_costs(root)
-    found: list[tuple[str, Stored | Scores, int, Cost]] = [
+    measurements: list[tuple[str, Stored | Scores, int, Cost]] = [
         (f"iDECODe {stored.name.removeprefix('cifar10-')}, n={n}", stored, n, costs[stored.name][n])
         for stored in open_all(root)
         for n in NS
@@ -97,14 +97,14 @@ def costed_methods(root: Path | str) -> list[Costed]:
     for name in scorer_names(Path(root) / RIVALS):
         rival = open_rival(root, name)
         if rival.about.cost is not None:
-            found.append((rival.title, rival, 1, rival.about.cost))
-    if not found:
+            measurements.append((rival.title, rival, 1, rival.about.cost))
+    if not measurements:
         return []
-    names = set.intersection(*({one.name for one in stored.ood_sets} for _, stored, _, _ in found))
+    names = set.intersection(*({ood.name for ood in stored.ood_sets} for _, stored, _, _ in measurements))
     methods = []
-    for title, stored, n, cost in found:
-        sets = [one for one in stored.ood_sets if one.name in names]
+    for title, stored, n, cost in measurements:
+        sets = [ood for ood in stored.ood_sets if ood.name in names]
         evaluations = evaluate_sets(stored.calibration, stored.id_set, sets, n)
-        aurocs = {one.label: 100 * found.auroc.mean for one, found in zip(sets, evaluations, strict=True)}
+        aurocs = {ood.label: 100 * got.auroc.mean for ood, got in zip(sets, evaluations, strict=True)}
         methods.append(Costed(title, work(cost), isinstance(stored, Scores), aurocs))
     return methods

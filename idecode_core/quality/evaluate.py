@@ -87,7 +87,7 @@ class Evaluated:
         """The groups that one threshold treats differently, the worst treated first. "" where none were asked for."""
         if not self.groups:
             return ""
-        lines = (f"  {one.group}: {one.pooled:.1%} of {one.points:,}" for one in self.groups)
+        lines = (f"  {rate.group}: {rate.pooled:.1%} of {rate.points:,}" for rate in self.groups)
         return "\n".join([reading(list(self.groups), self.epsilon), *lines])
 
     def surely(self) -> str:
@@ -102,8 +102,8 @@ class Evaluated:
         )
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{row.ood_set} {100 * row.auroc:.1f} %" for row in self.rows[:3])
-        return f"Evaluated({self.detector!r}, n = {self.n}, AUROC: {found})"
+        aurocs = ", ".join(f"{row.ood_set} {100 * row.auroc:.1f} %" for row in self.rows[:3])
+        return f"Evaluated({self.detector!r}, n = {self.n}, AUROC: {aurocs})"
 
 
 def evaluate(
@@ -132,7 +132,7 @@ def evaluate(
     """
     if (id_source is None) != (not ood):
         raise SettingError("Expected both --id and --ood, or neither (for stored scores); got one of them.")
-    if groups and (id_source is None or not any(one.is_dir() for one in _inside(id_source))):
+    if groups and (id_source is None or not any(Path(id_source).glob("*/"))):
         raise SettingError("--groups needs --id FOLDER with a subfolder for each group.")
     folder, settings = find_detector(detector), Settings(n, epsilon, delta, aggregate, seed)
     if id_source is None:
@@ -148,8 +148,8 @@ def evaluate(
     sources = [str(source) for source in (id_source, *ood)]
     judged, failed, names = _judged(loaded, sources, settings, data_root, known, report)
     rows = [
-        _row((sources[0], source), [judged[0]], [one])
-        for source, one in zip(sources[1:], judged[1:], strict=True)
+        _row((sources[0], source), [judged[0]], [strange])
+        for source, strange in zip(sources[1:], judged[1:], strict=True)
     ]
     rates: list[GroupRate] = []
     if groups:
@@ -159,24 +159,19 @@ def evaluate(
     return Evaluated(loaded.name, drawn, epsilon, delta, tuple(rows), tuple(failed), tuple(rates))
 
 
-def _inside(source: str | Path) -> list[Path]:
-    return list(Path(source).iterdir()) if Path(source).is_dir() else []
-
-
 def _row(names: tuple[str, str], known: Sequence[Judgement], strange: Sequence[Judgement]) -> Row:
     """One row from what Algorithm 1 says of the iD and the OOD points in each run; -p is the score: larger is stranger."""
-    found = compare([-run.p_values for run in known], [-run.p_values for run in strange])
-    bounds = conformal_bounds(
-        -known[0].p_values, -strange[0].p_values
-    )  # of one run: others are not independent of it
+    evaluation = compare([-run.p_values for run in known], [-run.p_values for run in strange])
+    # of one run: others are not independent of it
+    bounds = conformal_bounds(-known[0].p_values, -strange[0].p_values)
     return Row(
         *names,
         len(known[0]),
         len(strange[0]),
-        found.auroc.mean,
-        *found.interval,
-        found.tnr.mean,
-        found.fpr.mean,
+        evaluation.auroc.mean,
+        *evaluation.interval,
+        evaluation.tnr.mean,
+        evaluation.fpr.mean,
         share_of(strange),
         share_of(known),
         bounds.auroc,
@@ -197,9 +192,8 @@ def _judged(
     from idecode_core.modality import Reading, content_of, modality_named, samples_of
 
     modality = modality_named(detector.scorer.modality)
-    sets = [
-        samples_of(source, detector.scorer.modality, data_root) for source in sources
-    ]  # a wrong name at once
+    # before any work, so that a wrong name is told at once
+    sets = [samples_of(source, detector.scorer.modality, data_root) for source in sources]
 
     def opened(source: str, points: Any) -> Any:
         return Reading(points, modality) if Path(source).is_dir() else points
@@ -237,8 +231,8 @@ def _judged(
 def _stored_rows(stored: Stored, n: int, epsilon: float, aggregate: str) -> list[Row]:
     """Rows of the stored scores; no model is loaded."""
     known, *strange = (
-        judge_runs(stored.calibration, one.score_vectors, n, epsilon, aggregate)
-        for one in (stored.id_set, *stored.ood_sets)
+        judge_runs(stored.calibration, score_set.score_vectors, n, epsilon, aggregate)
+        for score_set in (stored.id_set, *stored.ood_sets)
     )
     return [
         _row((stored.id_set.label, ood_set.label), known, judged)

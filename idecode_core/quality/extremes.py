@@ -40,11 +40,11 @@ def extremes(
     places = tuple(int(i) for i in order)
     if calibration is None:
         return Extremes(places, tuple(scores[order].tolist()), (False,) * len(places), len(scores), None)
-    found = judge(calibration, vectors, epsilon=epsilon, aggregate=aggregate)
+    judged = judge(calibration, vectors, epsilon=epsilon, aggregate=aggregate)
     return Extremes(
         places,
-        tuple(found.p_values[order].tolist()),
-        tuple(bool(flag) for flag in found.is_ood[order]),
+        tuple(judged.p_values[order].tolist()),
+        tuple(bool(flag) for flag in judged.is_ood[order]),
         len(scores),
-        int(found.is_ood.sum()),
+        int(judged.is_ood.sum()),
     )

@@ -115,9 +115,8 @@ def method_scores(
         return [aggregate_scores(run, aggregate) for run in own_runs]
     if method == "base score":
         return [aggregate_scores(run, "sum") for run in own_runs]
-    p = judge(
-        calibration, np.concatenate(own_runs), aggregate=aggregate
-    ).p_values  # all runs are ranked at once
+    # all runs are ranked at once
+    p = judge(calibration, np.concatenate(own_runs), aggregate=aggregate).p_values
     return np.split(-p, len(own_runs))
 
 

@@ -15,15 +15,7 @@ from idecode_core.errors import CheckpointError
 from idecode_core.folder.detector import load_detector, scorer_hash
 from idecode_core.folder.manifest import add_files
 from idecode_core.folder.settings import read_settings
-from idecode_core.folder.shelf import (
-    DRAWS_PER_RUN,
-    RUNS,
-    SBP,
-    About,
-    ScoreSet,
-    stored_vectors,
-    write_scores,
-)
+from idecode_core.folder.shelf import DRAWS_PER_RUN, RUNS, SBP, About, ScoreSet, stored_vectors, write_scores
 from idecode_core.ncm import BASE_NCMS, softmax_baseline
 from idecode_core.quality.sets import SetToScore, label
 from idecode_core.scorer import NetworkScorer, Progress, Scorer, Vectors
@@ -56,45 +48,44 @@ def score_test_sets(
     scorer, seed = detector.scorer, detector.calibration.seed
     draws = draws if detector.calibration.n_max > 1 else 1  # no random draws: others would be the same
     network = scorer if isinstance(scorer, NetworkScorer) else None
-    own = network.base_ncm if network else OWN
-    shelf = {own: ("", draws)}  # base NCM -> name of the scorer, and draws
+    own_ncm = network.base_ncm if network else OWN
+    shelf = {own_ncm: ("", draws)}  # base NCM -> name of the scorer, and draws
     if without_familiarity:
-        shelf[plain_ncm(own, folder)] = (plain_ncm(own, folder), draws)
+        shelf[plain_ncm(own_ncm, folder)] = (plain_ncm(own_ncm, folder), draws)
     shelf |= {name: (name, DRAWS_PER_RUN) for name in ablations if name not in shelf}
     if network and network.classes:
         shelf[SBP] = (SBP, 1)
     done = []
-    for one in sets:
+    for test_set in sets:
         missing = {
             ncm: (name, n)
             for ncm, (name, n) in shelf.items()
-            if (
-                name or not one.is_calibration
-            )  # the own scores of the calibration set have a file of their own
-            and stored_vectors(folder, one.name, (len(one), n), identity, name) is None
+            # the own scores of the calibration set have a file of their own
+            if (name or not test_set.is_calibration)
+            and stored_vectors(folder, test_set.name, (len(test_set), n), identity, name) is None
         }
-        found: dict[str, NDArray[np.floating]] = {}
+        by_ncm: dict[str, NDArray[np.floating]] = {}
         if network and SBP in missing:
-            found[SBP] = softmax_baseline(network.logits(one.points).double()).float().numpy()[:, None]
+            by_ncm[SBP] = softmax_baseline(network.logits(test_set.points).double()).float().numpy()[:, None]
         if ncms := [ncm for ncm in missing if ncm != SBP]:
             n = max(missing[ncm][1] for ncm in ncms)
-            progress = None if report is None else _counted(report, one)
-            found |= score_under(scorer, ncms, one, n=n, seed=seed, members=members, progress=progress)
+            progress = None if report is None else _counted(report, test_set)
+            by_ncm |= score_under(scorer, ncms, test_set, n=n, seed=seed, members=members, progress=progress)
         for ncm, (name, n) in missing.items():
-            scored = ScoreSet(one.name, label(one.name), one.is_ood, found[ncm][:, :n])
+            scored = ScoreSet(test_set.name, label(test_set.name), test_set.is_ood, by_ncm[ncm][:, :n])
             write_scores(folder, scored, identity, name, about(ncm, scorer) if name else None)
         # also what a killed run wrote and did not list
-        written = [folder / "scores" / name / f"{one.name}.npz" for name, _ in shelf.values()]
+        written = [folder / "scores" / name / f"{test_set.name}.npz" for name, _ in shelf.values()]
         add_files(folder, [path.relative_to(folder).as_posix() for path in written if path.is_file()])
-        if not one.is_calibration:
-            done.append(one.name)
+        if not test_set.is_calibration:
+            done.append(test_set.name)
     return done
 
 
 def score_under(
     scorer: Scorer,
     base_ncms: Sequence[str],
-    one: SetToScore,
+    test_set: SetToScore,
     *,
     n: int,
     seed: int = 0,
@@ -103,18 +94,18 @@ def score_under(
 ) -> dict[str, Vectors]:
     """Score vectors (N, n) by base NCM; a merged scorer takes its members' from their folders where they are stored."""
     if isinstance(scorer, NetworkScorer):
-        scored = scorer.score_under(base_ncms, one.points, n=n, seed=seed, progress=progress)
-        return {name: found.score_vectors for name, found in scored.items()}
+        scored = scorer.score_under(base_ncms, test_set.points, n=n, seed=seed, progress=progress)
+        return {name: under.score_vectors for name, under in scored.items()}
     if not isinstance(scorer, MergedScorer):
-        return {OWN: scorer.score(one.points, n=n, seed=seed, progress=progress).score_vectors}
+        return {OWN: scorer.score(test_set.points, n=n, seed=seed, progress=progress).score_vectors}
     parts = []
     for member in scorer.members:
         identity = scorer_hash(member)
-        shape = (len(one), n)
-        shelf = (stored_vectors(folder, one.name, shape, identity) for folder in members)
-        stored = next((found for found in shelf if found is not None), None)
+        shape = (len(test_set), n)
+        shelf = (stored_vectors(folder, test_set.name, shape, identity) for folder in members)
+        stored = next((vectors for vectors in shelf if vectors is not None), None)
         if stored is None:
-            parts.append(member.score(one.points, n=n, seed=seed, progress=progress).score_vectors)
+            parts.append(member.score(test_set.points, n=n, seed=seed, progress=progress).score_vectors)
         else:
             parts.append(stored.astype(np.float64))
     return {OWN: scorer.merge(parts)}
@@ -136,5 +127,5 @@ def plain_ncm(base_ncm: str, folder: Path) -> str:
     return plain
 
 
-def _counted(report: Report, one: SetToScore) -> Progress:
-    return lambda done: report(one.name, done, len(one))
+def _counted(report: Report, test_set: SetToScore) -> Progress:
+    return lambda done: report(test_set.name, done, len(test_set))

@@ -105,9 +105,9 @@ def one_class_sets(test: ImageSet, only: int, id_points: int = ID_POINTS) -> Ite
     """One class of a test set, and each other class as a set that is OOD for it."""
     dataset = test.name.rsplit("-", 1)[0]
     for number, name in enumerate(class_names(dataset)):
-        own = number == only
-        points = pick(test.only([number]), id_points if own else POINTS_PER_CLASS)
-        yield SetToScore(f"{dataset}-{name}", not own, points.samples)
+        is_known = number == only
+        points = pick(test.only([number]), id_points if is_known else POINTS_PER_CLASS)
+        yield SetToScore(f"{dataset}-{name}", not is_known, points.samples)
 
 
 def sound_sets(

@@ -62,7 +62,7 @@ def table_rows(
     """
     rows = []
     for i, ood_set in enumerate(ood_sets):
-        for method, found in evaluations.items():
+        for method, by_set in evaluations.items():
             used = draws(method, n)
             auroc_there, tnr_there = (
                 printed(dataset, transforms, ood_set.name, method, used, metric)
@@ -70,7 +70,7 @@ def table_rows(
             )
             rows.append(
                 Row(
-                    **vars(found[i]),
+                    **vars(by_set[i]),
                     ood_set=ood_set.name,
                     label=ood_set.label,
                     method=method,
@@ -178,24 +178,24 @@ def cautions(
     sizes: dict[str, int], auroc: float, interval: tuple[float, float], point: OperatingPoint | None
 ) -> list[str]:
     """Sentences about a result that should not be taken at face value; none for a sound one."""
-    said = []
+    sentences = []
     small = [f"{size:,} {name}" for name, size in sizes.items() if size < TINY]
     if small:
-        said.append(
+        sentences.append(
             f"Only {' and '.join(small)}: the AUROC may lie anywhere from {100 * interval[0]:.1f} to "
             f"{100 * interval[1]:.1f} (95% interval). Bring at least {TINY} of each."
         )
     if auroc < 0.5:
-        said.append(
+        sentences.append(
             f"AUROC {100 * auroc:.1f} is below 50, worse than guessing: OOD points score lower than iD points. Larger must "
             "mean stranger; if your scores mean confidence, bring them with a minus sign."
         )
     if point is not None and point.id_flagged == point.id_points:
-        said.append(
+        sentences.append(
             f"All {point.id_points:,} iD points are flagged at epsilon = {point.epsilon:g}: the calibration scores and the test "
             "scores do not come from the same detector or preprocessing. Make both the same way."
         )
-    return said
+    return sentences
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -221,16 +221,17 @@ def detector_on_set(
 ) -> DetectorOnSet:
     """A row of the table of detectors and its ROC curve."""
     n = min(n, calibration.n_max)
-    found = evaluate(calibration, id_set, ood_set, n, aggregate)
+    evaluation = evaluate(calibration, id_set, ood_set, n, aggregate)
     known, strange = (
-        method_scores(calibration, one.score_vectors, n, aggregate=aggregate)[0] for one in (id_set, ood_set)
+        method_scores(calibration, score_set.score_vectors, n, aggregate=aggregate)[0]
+        for score_set in (id_set, ood_set)
     )
     return DetectorOnSet(
-        **vars(found),
+        **vars(evaluation),
         detector=name,
         id_label=id_set.label,
         ood_label=ood_set.label,
         n=n,
         point=operating_point(calibration, id_set, ood_set, n, epsilon, aggregate),
-        curve=replace(curve(ood_set, found, known, strange), label=name),
+        curve=replace(curve(ood_set, evaluation, known, strange), label=name),
     )

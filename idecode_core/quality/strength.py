@@ -50,8 +50,9 @@ class Strength:
 def strength(stored: Stored, n: int = 5) -> Strength:
     """From stored scores; n is at most what the calibration holds."""
     n = min(n, stored.calibration.n_max)
-    found = evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, n)
-    return Strength(float(np.mean([evaluation.auroc.mean for evaluation in found])), len(found), n)
+    evaluations = evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, n)
+    aurocs = [evaluation.auroc.mean for evaluation in evaluations]
+    return Strength(float(np.mean(aurocs)), len(aurocs), n)
 
 
 WEAK_SHARE = 0.5
@@ -73,11 +74,11 @@ def power(stored: Stored, n: int, epsilon: float, aggregate: str | Aggregate = "
         Caught(ood.label, flagged_share(stored.calibration, ood.score_vectors, n, epsilon, aggregate))
         for ood in stored.ood_sets
     ]
-    return tuple(sorted(caught, key=lambda one: (one.share, one.label)))
+    return tuple(sorted(caught, key=lambda ood_set: (ood_set.share, ood_set.label)))
 
 
 def mean_share(caught: Sequence[Caught]) -> float:
-    return sum(one.share for one in caught) / len(caught)
+    return sum(ood_set.share for ood_set in caught) / len(caught)
 
 
 def is_weak(caught: Sequence[Caught]) -> bool:
@@ -92,7 +93,7 @@ def power_sentence(caught: Sequence[Caught], epsilon: float) -> str:
     """
     if not caught:
         return "How much it catches is not known: no scores of OOD sets are stored with this detector."
-    shares = [f"{100 * one.share:.0f} % of {one.label}" for one in caught]
+    shares = [f"{100 * ood_set.share:.0f} % of {ood_set.label}" for ood_set in caught]
     if len(shares) <= 2:
         what = " and ".join(shares)
     else:
@@ -100,10 +101,10 @@ def power_sentence(caught: Sequence[Caught], epsilon: float) -> str:
             f"{100 * mean_share(caught):.0f} % of what does not belong, as the mean over {len(shares)} OOD sets: from "
             f"{shares[0]} to {shares[-1]}"
         )
-    found = f"it catches about {what}."
+    catches = f"it catches about {what}."
     if is_weak(caught):
-        return f"Weak at epsilon = {epsilon:g}: {found} That something is not flagged says little."
-    return f"At epsilon = {epsilon:g} {found}"
+        return f"Weak at epsilon = {epsilon:g}: {catches} That something is not flagged says little."
+    return f"At epsilon = {epsilon:g} {catches}"
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,8 @@ def operating_point(
 ) -> OperatingPoint:
     """One detector on one OOD set, conservative p-values."""
     known, strange = (
-        judge(calibration, one.score_vectors, n=n, epsilon=epsilon, aggregate=aggregate).is_ood
-        for one in (id_set, ood_set)
+        judge(calibration, score_set.score_vectors, n=n, epsilon=epsilon, aggregate=aggregate).is_ood
+        for score_set in (id_set, ood_set)
     )
     return OperatingPoint(epsilon, int(known.sum()), len(known), int(strange.sum()), len(strange))
 

@@ -35,12 +35,12 @@ class OODMetric(Metric):
     def compute(self) -> dict[str, Tensor]:
         """auroc, auroc_low and auroc_high (95 %, DeLong), fpr_at_95_tpr; iD is the positive class."""
         scores, is_ood = dim_zero_cat(self.scores).cpu(), dim_zero_cat(self.is_ood).cpu()
-        found = compare([scores[~is_ood].numpy()], [scores[is_ood].numpy()])
-        low, high = found.interval
+        evaluation = compare([scores[~is_ood].numpy()], [scores[is_ood].numpy()])
+        low, high = evaluation.interval
         values = {
-            "auroc": found.auroc.mean,
+            "auroc": evaluation.auroc.mean,
             "auroc_low": low,
             "auroc_high": high,
-            "fpr_at_95_tpr": found.fpr.mean,
+            "fpr_at_95_tpr": evaluation.fpr.mean,
         }
         return {name: torch.tensor(value) for name, value in values.items()}

@@ -64,21 +64,21 @@ class UserResult:
     @property
     def failed(self) -> bool:
         """Learned nothing, or no better than chance against everything that does not belong: not weak, but no detector."""
-        return self.at_chance or (bool(self.against) and all(one.auroc < NEAR_FIFTY for one in self.against))
+        return self.at_chance or (bool(self.against) and all(ood.auroc < NEAR_FIFTY for ood in self.against))
 
 
 def user_result(stored: Stored) -> UserResult:
     """Numbers at n = 5 and epsilon = 0.05."""
-    found = evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, N)
+    evaluations = evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, N)
     against = tuple(
         Against(
-            one.label,
-            len(one),
+            ood_set.label,
+            len(ood_set),
             numbers.auroc.mean,
             numbers.interval,
-            flagged_share(stored.calibration, one.score_vectors, N, EPSILON),
+            flagged_share(stored.calibration, ood_set.score_vectors, N, EPSILON),
         )
-        for one, numbers in zip(stored.ood_sets, found, strict=True)
+        for ood_set, numbers in zip(stored.ood_sets, evaluations, strict=True)
     )
     (rate,) = rates_in_bands(stored, N, (EPSILON,))
     return UserResult(
@@ -113,36 +113,36 @@ def learned_nothing(record: TrainingRecord) -> bool:
 
 
 def weaknesses(stored: Stored, against: tuple[Against, ...], rate: RateInBand) -> list[str]:
-    said = [] if stored.training is None else [*about_classes(stored.training)]
+    sentences = [] if stored.training is None else [*about_classes(stored.training)]
     k = stored.calibration.k
     if flagging_rank(k, EPSILON) == 0:
-        said.append(
+        sentences.append(
             f"With {k} calibration files no p-value is below {1 / (k + 1):.2g}, so epsilon = {EPSILON:g} never flags anything. "
             f"Bring {k_needed(EPSILON) - k} calibration files more (they are a third of all), or use a larger epsilon."
         )
-    blind = [one.label for one in against if one.auroc < NEAR_FIFTY]
-    modest = [one.label for one in against if NEAR_FIFTY <= one.auroc < MODEST]
+    blind = [ood_set.label for ood_set in against if ood_set.auroc < NEAR_FIFTY]
+    modest = [ood_set.label for ood_set in against if NEAR_FIFTY <= ood_set.auroc < MODEST]
     if blind:
-        said.append(
+        sentences.append(
             f"It hardly tells your files from {', '.join(blind)} (AUROC near 50 %). If these do not belong: bring more files, "
             "name another --model, or files that show the difference more clearly (closer, less background)."
         )
     if modest:
-        said.append(
+        sentences.append(
             f"It tells your files from {', '.join(modest)} only half-way (AUROC below {MODEST:.0%}). More files, or `merge` of two "
             "detectors with different --model, may help."
         )
     if not rate.inside:
-        said.append(
+        sentences.append(
             f"Of your test files {rate.rate:.0%} are flagged at epsilon = {EPSILON:g}, outside of the band {rate.low:.0%} to "
             f"{rate.high:.0%}: the files may not be independent (bursts, frames of one video). Keep one of each."
         )
-    return said
+    return sentences
 
 
 def about_classes(record: TrainingRecord) -> list[str]:
     """Labels that cannot be seen, and classes that pass for each other."""
-    said = []
+    sentences = []
     count = answers(record)
     part, accuracy = "validation", record.validation_accuracy
     if accuracy is None:
@@ -154,17 +154,17 @@ def about_classes(record: TrainingRecord) -> list[str]:
             if what == "rotations"
             else "If the folders are not kinds that can be seen or heard, use --labels none."
         )
-        said.append(
+        sentences.append(
             f"On {part} files {accuracy:.0%} of the {what} are named right, near chance ({1 / count:.0%}). {hint}"
         )
     left_out: dict[str, float] = record.settings.get("left_out", {})
     passing = [name for name, value in left_out.items() if value < NEAR_FIFTY]
     if left_out and len(passing) * 2 >= len(left_out):
-        said.append(
+        sentences.append(
             f"Other classes pass as familiar: fitted without {', '.join(passing[:5])}, it does not find them stranger than the "
             "rest. Something that is as close to your files as they are to each other will not be flagged."
         )
-    return said
+    return sentences
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Lost:
 
 def what_is_lost(
     parent: Calibration,
-    own: Calibration,
+    recalibrated: Calibration,
     score_vectors: Mapping[str, FloatArray],
     *,
     n: int,
@@ -240,7 +240,7 @@ def what_is_lost(
     for label, vectors in score_vectors.items():
         before, after = (
             int(judge(calibration, vectors, n=n, epsilon=epsilon, aggregate=aggregate).is_ood.sum())
-            for calibration in (parent, own)
+            for calibration in (parent, recalibrated)
         )
         catches.append(Catch(label, len(vectors), before, after))
-    return Lost(epsilon, own.k, tuple(catches))
+    return Lost(epsilon, recalibrated.k, tuple(catches))

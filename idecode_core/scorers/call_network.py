@@ -49,7 +49,11 @@ class UserModel:
             raise SettingError(
                 f"mean and std must have one number per channel, and std must be above 0; got {self.mean} and {self.std}."
             )
-        self.call: Callable[[Any], Any] = network if callable(network) else _refuse_network(network)
+        if not callable(network):
+            raise SettingError(
+                f"Expected a torch.nn.Module, a torch.export program or a function predict_fn, got {type(network).__name__}."
+            )
+        self.call: Callable[[Any], Any] = network
         if isinstance(network, ExportedProgram):
             self.call = network.module().to(device)
         elif isinstance(network, nn.Module):
@@ -74,8 +78,7 @@ class UserModel:
         mean, std = (torch.tensor(v, device=x.device).view(1, -1, 1, 1) for v in (self.mean, self.std))
         normalised = ((channels - mean) / std).to(self.dtype)
         if self.is_function:
-            said: Any = self.call(normalised.cpu().numpy())
-            return _answers(said, len(x)).to(x.device), None
+            return _answers(self.call(normalised.cpu().numpy()), len(x)).to(x.device), None
         if self.features is None:
             return _answers(self.call(normalised), len(x)), None
         caught: list[Any] = []
@@ -137,40 +140,34 @@ def _check_layer(network: Any, features: str) -> None:
         )
 
 
-def _refuse_network(network: object) -> Callable[[Any], Any]:
-    raise SettingError(
-        f"Expected a torch.nn.Module, a torch.export program or a function predict_fn, got {type(network).__name__}."
-    )
-
-
-def _answers(said: Any, count: int) -> Tensor:
+def _answers(output: Any, count: int) -> Tensor:
     """What a network returned, as (count, outputs): a tensor or array, or an output with logits (Hugging Face)."""
-    if isinstance(said, Mapping) and "logits" in said:
-        said = said["logits"]
-    said = getattr(said, "logits", said)
-    if isinstance(said, np.ndarray):
-        said = torch.from_numpy(np.ascontiguousarray(said))
-    if not isinstance(said, Tensor):
+    if isinstance(output, Mapping) and "logits" in output:
+        output = output["logits"]
+    output = getattr(output, "logits", output)
+    if isinstance(output, np.ndarray):
+        output = torch.from_numpy(np.ascontiguousarray(output))
+    if not isinstance(output, Tensor):
         raise SettingError(
-            f"The network gave {type(said).__name__}: expected a tensor (batch, outputs), or an output with logits. Wrap it in "
+            f"The network gave {type(output).__name__}: expected a tensor (batch, outputs), or an output with logits. Wrap it in "
             "a torch.nn.Module that returns the tensor."
         )
-    if said.ndim != 2 or said.shape[0] != count or said.shape[1] == 0:
+    if output.ndim != 2 or output.shape[0] != count or output.shape[1] == 0:
         pool = (
             " Pool feature maps first: nn.Sequential(network, nn.AdaptiveAvgPool2d(1), nn.Flatten())."
-            if said.ndim == 4
+            if output.ndim == 4
             else ""
         )
         raise SettingError(
             f"The network's output has the wrong shape: expected (batch, outputs) = ({count}, any), one row per picture, got "
-            f"{tuple(said.shape)}.{pool}"
+            f"{tuple(output.shape)}.{pool}"
         )
-    if not said.is_floating_point():
+    if not output.is_floating_point():
         raise SettingError(
-            f"The network's output has type {said.dtype}: expected floating-point logits or features. If it names classes, "
+            f"The network's output has type {output.dtype}: expected floating-point logits or features. If it names classes, "
             "give the scores behind the names (log of predict_proba in scikit-learn)."
         )
-    return said
+    return output
 
 
 def _pooled(caught: list[Any], name: str, count: int) -> Tensor:

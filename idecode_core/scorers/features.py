@@ -134,14 +134,14 @@ class FeatureScorer(Features):
     def inspect(self, sample: Any, *, n: int = 1, seed: int = 0) -> Inspected:
         check_n(n)
         drawn, gx, z = self.variants(list(prepared(self, sample, seed)), n)
-        each = self.draw_scores(z, z.shape[1])[0]  # (m,): one per variant
+        scores = self.draw_scores(z, z.shape[1])[0]  # (m,): one per variant
         images, applied = eight_bits(gx[0]), self.transforms.describe(drawn[0])
         with torch.inference_mode():
             closest = [self.classes[int(c)] for c in self.nearest(z[0])] if self.classes else []
-        said = [f"closest to {name}" for name in closest] or [f"distance {score:.3g}" for score in each]
+        words = [f"closest to {name}" for name in closest] or [f"distance {score:.3g}" for score in scores]
         variants = tuple(
-            Variant(images[i], applied[i], said[i], float(each[i]), i // self.transforms.variants)
-            for i in range(len(each))
+            Variant(images[i], applied[i], words[i], float(scores[i]), i // self.transforms.variants)
+            for i in range(len(scores))
         )
         vector = self.draw_scores(z, n)[0]
         return Inspected(vector, variants, terms_by_draw({self.term: vector}))

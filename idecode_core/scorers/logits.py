@@ -61,8 +61,9 @@ class ODIN(OnNetwork):
     def strangeness(self, x: Tensor) -> Tensor:
         with torch.enable_grad():
             moved = x.detach().clone().requires_grad_()
-            said = self.logits(self.model.encode(moved)) / self.temperature
-            loss = cross_entropy(said, said.argmax(dim=1), reduction="sum")  # a sum: no picture sees another
+            logits = self.logits(self.model.encode(moved)) / self.temperature
+            # a sum: no picture sees another
+            loss = cross_entropy(logits, logits.argmax(dim=1), reduction="sum")
             (gradient,) = torch.autograd.grad(loss, moved)
         return super().strangeness(x - self.step * gradient.sign())
 

@@ -116,16 +116,17 @@ class Patches(Local):
 
     def to_known(self, z: Tensor) -> Tensor:
         """Features (batch, rows, columns, d) -> distances of each place from the nearest known patch (batch, rows, columns)."""
-        near = [torch.cdist(one.flatten(0, 1), self.bank).amin(dim=1) for one in z.to(self.device)]
-        found: Tensor = torch.stack(near).unflatten(1, z.shape[1:3])
-        return found
+        near = [torch.cdist(view.flatten(0, 1), self.bank).amin(dim=1) for view in z.to(self.device)]
+        distances: Tensor = torch.stack(near).unflatten(1, z.shape[1:3])
+        return distances
 
     def nearest(self, z: Tensor) -> Tensor:
         """The class that most places lie closest to."""
-        own = [
-            self.labels[torch.cdist(one.flatten(0, 1), self.bank).argmin(dim=1)] for one in z.to(self.device)
+        labels = [
+            self.labels[torch.cdist(view.flatten(0, 1), self.bank).argmin(dim=1)]
+            for view in z.to(self.device)
         ]
-        most: Tensor = torch.stack(own).mode(dim=1).values
+        most: Tensor = torch.stack(labels).mode(dim=1).values
         return most
 
 
@@ -161,8 +162,8 @@ class Places(Local):
 
     def to_known(self, z: Tensor) -> Tensor:
         """Features (batch, rows, columns, d) -> distances from the mean of the same place (batch, rows, columns)."""
-        found: Tensor = ((z.to(self.device) - self.mean) @ self.whiten).norm(dim=-1) / self.spread
-        return found
+        distances: Tensor = ((z.to(self.device) - self.mean) @ self.whiten).norm(dim=-1) / self.spread
+        return distances
 
     def nearest(self, z: Tensor) -> Tensor:
         return torch.zeros(len(z), dtype=torch.long, device=self.device)

@@ -135,8 +135,8 @@ class SoundStatistics(TakesSounds):
                 (z.square() * weight).sum(dim=1, keepdim=True) - 2 * z @ bank.T + weight @ bank.square().T
             )
             place = squares.argmin(dim=1)
-            each = weight * (z - bank[place]).square() / weight.sum(dim=1, keepdim=True).clamp_min(1)
-        return each.unflatten(1, self.centre.shape), place
+            differences = weight * (z - bank[place]).square() / weight.sum(dim=1, keepdim=True).clamp_min(1)
+        return differences.unflatten(1, self.centre.shape), place
 
     def draw_scores(self, blocks: Tensor, drawn: Tensor) -> Vectors:
         """(n,)"""
@@ -161,14 +161,15 @@ class SoundStatistics(TakesSounds):
         check_n(n)
         (point,) = prepared(self, sample, seed)
         clip, drawn = point.x, self.draw(point, n)
-        each, place = self.nearest(self.described(clip.blocks, drawn))
-        by_term = each.sum(dim=2).cpu().double().split(list(TERMS.values()), dim=1)  # each (n, numbers)
+        differences, place = self.nearest(self.described(clip.blocks, drawn))
+        # each (n, numbers)
+        by_term = differences.sum(dim=2).cpu().double().split(list(TERMS.values()), dim=1)
         vector = self.draw_scores(clip.blocks, drawn)
         named = [self.classes[int(c)] for c in self.labels[place]] if self.classes else []
-        said = [f"closest to {name}" for name in named] or [f"distance {score:.3g}" for score in vector]
+        words = [f"closest to {name}" for name in named] or [f"distance {score:.3g}" for score in vector]
         shown, applied = self.shown(drawn), self.transforms.describe(drawn)
         variants = tuple(
-            Variant(spectrogram_picture(clip.blocks, shown[i]), applied[i], said[i], float(vector[i]), i)
+            Variant(spectrogram_picture(clip.blocks, shown[i]), applied[i], words[i], float(vector[i]), i)
             for i in range(n)
         )
         alone = [

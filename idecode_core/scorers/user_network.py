@@ -128,7 +128,7 @@ class UserScorer(ImageScorer):
         x = x.to(self.device)
         try:
             with torch.inference_mode():
-                said, alone = self.model(x)[0].float().cpu(), self.model(x[:1])[0].float().cpu()
+                logits, alone = self.model(x)[0].float().cpu(), self.model(x[:1])[0].float().cpu()
         except IdecodeError:
             raise
         except Exception as error:  # foreign code may raise anything
@@ -137,7 +137,7 @@ class UserScorer(ImageScorer):
                 f"batches of any size: {type(error).__name__}, {reason(error)}. Check size=, mean= and std=; export a program "
                 'with dynamic_shapes=({0: torch.export.Dim("batch")},).'
             ) from error
-        if not close(alone, said[:1]):
+        if not close(alone, logits[:1]):
             warnings.warn(
                 "The network says something else of a picture alone than in company, so scores depend on the batch. Is a layer "
                 "in training mode, or does one look across the batch?",
@@ -146,7 +146,7 @@ class UserScorer(ImageScorer):
         keys = np.arange(2 * PROBES, dtype=np.uint64).reshape(PROBES, 2)
         drawn = self.transforms.sample(keys, 2)
         if ncm.against == "g":
-            self._check_answers_g(drawn, said.shape[1])
+            self._check_answers_g(drawn, logits.shape[1])
         with torch.inference_mode():
             try:
                 self.predict(x, drawn).scores(self.base_ncm)
@@ -154,10 +154,10 @@ class UserScorer(ImageScorer):
                 raise
             except Exception as error:  # a user's own base NCM may raise anything
                 raise SettingError(
-                    f"The base NCM {self.base_ncm} cannot use what the network says, shape ({PROBES}, m, {said.shape[1]}): "
+                    f"The base NCM {self.base_ncm} cannot use what the network says, shape ({PROBES}, m, {logits.shape[1]}): "
                     f"{type(error).__name__}, {reason(error)}."
                 ) from error
-        return said
+        return logits
 
     def _check_answers_g(self, drawn: Tensor, outputs: int) -> None:
         target = self.transforms.target(drawn)  # (batch, m) classes or (batch, m, p) parameters
@@ -178,11 +178,10 @@ class UserScorer(ImageScorer):
         reference = None
         together = max(1, min(VARIANTS_PER_BATCH, PIXELS_PER_BATCH // self.preprocessing.size**2))
         if any(ncm.asks_x for ncm in ncms):
-            reference = torch.cat([said for said, _ in pieces(self.model, x, together)]).float()
+            reference = torch.cat([logits for logits, _ in pieces(self.model, x, together)]).float()
         answers = pieces(self.model, gx.flatten(0, 1), together)
-        prediction = (
-            torch.cat([said for said, _ in answers]).float().unflatten(0, gx.shape[:2])
-        )  # (batch, m, outputs)
+        # (batch, m, outputs)
+        prediction = torch.cat([logits for logits, _ in answers]).float().unflatten(0, gx.shape[:2])
         features = [seen.float() for _, seen in answers if seen is not None]
         z_g = torch.cat(features).unflatten(0, gx.shape[:2]) if features else prediction[..., :0]
         return UserPredicted(
