@@ -57,10 +57,10 @@ def session_of_files(
     folder: Path | None = None,
 ) -> Session:
     """Files that came as bytes, with their V (files, n) and p-values; they are stored in the session."""
-    stored = {one.content_hash + suffix(one.name): one.data for one in files}
+    stored = {file.content_hash + suffix(file.name): file.data for file in files}
     inputs = [
-        Input(printable(one.name)[:1000], one.content_hash, stored=one.content_hash + suffix(one.name))
-        for one in files
+        Input(printable(file.name)[:1000], file.content_hash, stored=file.content_hash + suffix(file.name))
+        for file in files
     ]
     return _new(detector, settings, inputs, score_vectors, p_values, name=name, files=stored, folder=folder)
 
@@ -87,10 +87,7 @@ def _new(
         made=datetime.date.today().isoformat(),
     )
     if folder is None:
-        stem = mark.folder if store.NAME.fullmatch(mark.folder) else "own"
-        folder = store.sessions_root() / (
-            store.check_name(name) if name else _free_name(f"{stem[:60]} {content.made}")
-        )
+        folder = store.sessions_root() / (store.check_name(name) if name else free_name(mark.folder))
         if name and (folder / store.FILE).exists():
             raise SessionError(
                 f"There is a session {name} already. Open it with Session.open, or choose another name."
@@ -150,8 +147,9 @@ def _lossless(decoded: Any, identity: str) -> tuple[str, bytes]:
     return f"{identity}.png", buffer.getvalue()
 
 
-def _free_name(stem: str) -> str:
-    """The name, or the first with a number that no session has."""
-    root = store.sessions_root()
+def free_name(detector: str) -> str:
+    """Of a session that is not named: its detector's folder and the date, and a number where there is such a session."""
+    known = detector if store.NAME.fullmatch(detector) else "own"
+    root, stem = store.sessions_root(), f"{known[:60]} {datetime.date.today().isoformat()}"
     names: Iterable[str] = (stem if i == 1 else f"{stem} {i}" for i in range(1, 10_000))
     return next(name for name in names if not (root / name).exists())

@@ -12,14 +12,14 @@ def merged(name: str, ours: Content, base: Content, theirs: Content) -> Content:
     """Our content and what was saved in the meantime, each change kept; `base` is what we read or saved last."""
     if theirs.revision == base.revision:
         return replace(ours, revision=theirs.revision)
-    if [one.content_hash for one in theirs.inputs] != [one.content_hash for one in base.inputs]:
+    if [item.content_hash for item in theirs.inputs] != [item.content_hash for item in base.inputs]:
         raise SessionError(
             f"The session {name} was given other inputs by another program. Nothing is lost: open it again to see "
             "them, or save this one under another name."
         )
     tags, notes = dict(theirs.tags), dict(theirs.notes)
-    for one in ours.inputs:
-        key = one.content_hash
+    for item in ours.inputs:
+        key = item.content_hash
         if ours.tags.get(key) != base.tags.get(key):
             kept = ours.tags.get(key, ())
             if theirs.tags.get(key) != base.tags.get(key):
@@ -28,7 +28,7 @@ def merged(name: str, ours: Content, base: Content, theirs: Content) -> Content:
         if ours.notes.get(key) != base.notes.get(key):
             if theirs.notes.get(key) not in (base.notes.get(key), ours.notes.get(key)):
                 raise SessionError(
-                    f"The note on {printable(one.name)} was changed by another program too, to: "
+                    f"The note on {printable(item.name)} was changed by another program too, to: "
                     f"{printable(theirs.notes.get(key, ''))[:200]!r}. Nothing is lost: reload the session, then write yours again."
                 )
             put(notes, key, ours.notes.get(key, ""))
@@ -43,6 +43,7 @@ def merged(name: str, ours: Content, base: Content, theirs: Content) -> Content:
         tags=tags,
         notes=notes,
         pinned=pinned,
+        title=ours.title if ours.title != base.title else theirs.title,
     )
 
 

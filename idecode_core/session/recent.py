@@ -13,6 +13,7 @@ class Recent:
     """A line about a session in a list."""
 
     name: str
+    title: str
     detector: str
     inputs: int
     tagged: int
@@ -24,21 +25,18 @@ class Recent:
 def recent(most: int = 8, root: Path | None = None) -> list[Recent]:
     """The sessions of this user, the last changed first; a broken one is a line with its sentence."""
     root = root or store.sessions_root()
-    found = []
+    lines = []
     try:
         paths = [path for path in root.glob(f"*/{store.FILE}") if store.NAME.fullmatch(path.parent.name)]
         stamped = sorted(((path.stat().st_mtime, path) for path in paths), reverse=True)[:most]
     except OSError:
         return []
     for stamp, path in stamped:
-        changed = datetime.datetime.fromtimestamp(stamp)
+        name, changed = path.parent.name, datetime.datetime.fromtimestamp(stamp)
         try:
             content = store.read(path.parent)
-            found.append(
-                Recent(
-                    path.parent.name, content.detector.name, len(content.inputs), len(content.tags), changed
-                )
-            )
+            title, inputs, tagged = content.title or name, len(content.inputs), len(content.tags)
+            lines.append(Recent(name, title, content.detector.name, inputs, tagged, changed))
         except IdecodeError as error:
-            found.append(Recent(path.parent.name, "", 0, 0, changed, str(error)))
-    return found
+            lines.append(Recent(name, name, "", 0, 0, changed, str(error)))
+    return lines

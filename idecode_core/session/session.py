@@ -19,6 +19,7 @@ from idecode_core.files.shown import Shown
 from idecode_core.files.write import could_not_write, write_atomically
 from idecode_core.session import store
 from idecode_core.session.merging import merged, put
+from idecode_core.session.recent import recent
 from idecode_core.session.store import Content, Input, Mark, Pinned
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ class Session(Shown):
     def name(self) -> str:
         """That of its folder."""
         return self.folder.name
+
+    @property
+    def title(self) -> str:
+        """What people call it: its name, until it is renamed."""
+        return self.content.title or self.name
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -99,7 +105,7 @@ class Session(Shown):
 
     def __repr__(self) -> str:
         return (
-            f"Session {self.name!r}: {len(self):,} inputs under {self.detector.name}, n = {self.settings.n}, "
+            f"Session {self.title!r}: {len(self):,} inputs under {self.detector.name}, n = {self.settings.n}, "
             f"epsilon = {self.settings.epsilon:g}, {len(self.tags):,} tagged, {len(self.pinned):,} pinned"
         )
 
@@ -116,8 +122,11 @@ class Session(Shown):
 
     @staticmethod
     def open(name: Path | str) -> "Session":
-        """A session by its name below the root, or by the path of its folder."""
+        """A session by its name below the root, by its title, or by the path of its folder."""
         folder = store.folder_of(name)
+        if not folder.exists():
+            titled = (known for known in recent(most=1_000) if known.title == str(name))
+            folder = next((store.folder_of(known.name) for known in titled), folder)
         return Session(folder.resolve() if folder.exists() else folder, store.read(folder))
 
     def reload(self) -> "Session":
@@ -128,7 +137,16 @@ class Session(Shown):
 
     # Changed.
 
-    def tag(self, one: Input | str, *tags: str) -> None:
+    def rename(self, title: str) -> None:
+        """Another title; its folder keeps its name, so that links to it and programs that have it open go on."""
+        title = " ".join(title.split())
+        if not title or len(title) > store.LONGEST_TITLE or printable(title) != title:
+            raise SettingError(
+                f"A session's title has 1 to {store.LONGEST_TITLE} plain characters. Choose another one."
+            )
+        self.content.title = title
+
+    def tag(self, item: Input | str, *tags: str) -> None:
         """The tags of an input, in place of those that it had."""
         words = tuple(dict.fromkeys(" ".join(tag.split()) for tag in tags if tag.strip()))
         if len(words) > store.MOST_TAGS or any(
@@ -137,16 +155,16 @@ class Session(Shown):
             raise SettingError(
                 f"An input has at most {store.MOST_TAGS} tags of at most {store.LONGEST_TAG} plain characters each; shorten them, or write a note."
             )
-        put(self.content.tags, self._hash(one), words)
+        put(self.content.tags, self._hash(item), words)
 
-    def note(self, one: Input | str, text: str) -> None:
+    def note(self, item: Input | str, text: str) -> None:
         """The note on an input, in place of the one that it had."""
         text = "\n".join(printable(line) for line in text.splitlines())
         if len(text) > store.LONGEST_NOTE:
             raise SettingError(
                 f"A note has at most {store.LONGEST_NOTE:,} characters, this one has {len(text):,}."
             )
-        put(self.content.notes, self._hash(one), text)
+        put(self.content.notes, self._hash(item), text)
 
     def pin(
         self, title: str, detector: str, settings: Mapping[str, Any], numbers: Mapping[str, float]
@@ -162,7 +180,7 @@ class Session(Shown):
 
     def unpin(self, run: Pinned) -> None:
         """Let a pinned run go."""
-        self.content.pinned = tuple(one for one in self.content.pinned if one != run)
+        self.content.pinned = tuple(kept for kept in self.content.pinned if kept != run)
 
     def judged(self, settings: Settings, score_vectors: "FloatArray", p_values: "FloatArray") -> None:
         """New verdicts on the same inputs, by other settings."""
@@ -195,35 +213,35 @@ class Session(Shown):
 
     # Its files and its detector.
 
-    def read(self, one: Input) -> bytes:
+    def read(self, item: Input) -> bytes:
         """The file of an input, as it is now."""
-        if one.stored in self._files:
-            return self._files[one.stored]
+        if item.stored in self._files:
+            return self._files[item.stored]
         from idecode_core.modality import modality_named
 
-        return store.input_bytes(self.folder, one, modality_named(self.detector.modality).most_bytes)
+        return store.input_bytes(self.folder, item, modality_named(self.detector.modality).most_bytes)
 
     def samples(self) -> tuple[list[tuple[Input, Any]], list[str]]:
         """The inputs that are as they were, decoded, and a sentence for each that has changed or gone."""
-        found, sentences = [], []
-        for one in self.inputs:
+        decoded, sentences = [], []
+        for item in self.inputs:
             try:
-                found.append((one, self.decoded(one)))
+                decoded.append((item, self.decoded(item)))
             except (SessionError, InputError) as error:
                 sentences.append(str(error))
-        return found, sentences
+        return decoded, sentences
 
-    def decoded(self, one: Input) -> Any:
+    def decoded(self, item: Input) -> Any:
         """An input's pixels or sound; SessionError where its content is no longer what was judged."""
         decode: Any
         if self.detector.modality == "audio":
             from idecode_core.audio.read import read_sound as decode
         else:
             from idecode_core.image.read import read_image as decode
-        sample = decode(self.read(one), name=one.name)
-        if hash_of(sample) != one.content_hash:
+        sample = decode(self.read(item), name=item.name)
+        if hash_of(sample) != item.content_hash:
             raise SessionError(
-                f"{printable(one.name)} has changed since it was judged. The rest of the session is shown."
+                f"{printable(item.name)} has changed since it was judged. The rest of the session is shown."
             )
         return sample
 
@@ -231,8 +249,8 @@ class Session(Shown):
         """The detector that judged; SessionError where the one of that name is another now."""
         from idecode_core.folder.detector import load_detector
 
-        found = load_detector(self.detector.folder or self.folder / "detector")
-        here, _ = mark_of(found, folder=self.detector.folder)
+        detector = load_detector(self.detector.folder or self.folder / "detector")
+        here, _ = mark_of(detector, folder=self.detector.folder)
         if (here.scorer_sha256, here.calibration_sha256) != (
             self.detector.scorer_sha256,
             self.detector.calibration_sha256,
@@ -241,13 +259,13 @@ class Session(Shown):
                 f"The detector {self.detector.name} has other weights or another calibration than when this session was "
                 "made: its verdicts are still here, but cannot be computed again."
             )
-        return found
+        return detector
 
     # Looked up.
 
     def tagged(self, tag: str) -> list[Input]:
         """The inputs that have a tag."""
-        return [one for one in self.inputs if tag in self.tags.get(one.content_hash, ())]
+        return [item for item in self.inputs if tag in self.tags.get(item.content_hash, ())]
 
     @property
     def is_ood(self) -> list[bool]:
@@ -263,22 +281,22 @@ class Session(Shown):
             raise SettingError("A data frame needs the package pandas: run `pip install pandas`.") from error
         return DataFrame(
             {
-                "file": [one.name for one in self.inputs],
+                "file": [item.name for item in self.inputs],
                 "is_ood": self.is_ood,
                 "p_value": self.p_values,
-                "tags": [", ".join(self.tags.get(one.content_hash, ())) for one in self.inputs],
-                "note": [self.notes.get(one.content_hash, "") for one in self.inputs],
+                "tags": [", ".join(self.tags.get(item.content_hash, ())) for item in self.inputs],
+                "note": [self.notes.get(item.content_hash, "") for item in self.inputs],
             }
         )
 
-    def _hash(self, one: Input | str) -> str:
+    def _hash(self, item: Input | str) -> str:
         """An input, its name or its content hash -> its content hash."""
-        wanted = one.content_hash if isinstance(one, Input) else one
+        asked = item.content_hash if isinstance(item, Input) else item
         for known in self.inputs:
-            if wanted in (known.content_hash, known.name):
+            if asked in (known.content_hash, known.name):
                 return known.content_hash
         raise SettingError(
-            f"This session has no input {printable(wanted[:80])}: expected one of session.inputs."
+            f"This session has no input {printable(asked[:80])}: expected one of session.inputs."
         )
 
 

@@ -35,7 +35,7 @@ HASH = re.compile(r"[0-9a-f]{32}")
 STORED = re.compile(r"[0-9a-f]{32}(\.[a-z0-9]{1,8})?")
 DIGEST = re.compile(r"[0-9a-f]{64}")
 MOST_INPUTS, MOST_TAGS, MOST_PINNED = 20_000, 20, 200
-LONGEST_TAG, LONGEST_NOTE, LONGEST_PATH = 60, 5_000, 4_096
+LONGEST_TITLE, LONGEST_TAG, LONGEST_NOTE, LONGEST_PATH = 80, 60, 5_000, 4_096
 AGAIN = "Nothing was changed; open another session, or put back this one as it was saved."
 
 
@@ -90,6 +90,8 @@ class Content:
     made: str = ""
     """The date, as in 2026-11-18."""
     revision: int = 0
+    title: str = ""
+    """The name that a person gave it later; empty: its folder's."""
 
 
 def sessions_root() -> Path:
@@ -129,16 +131,17 @@ def write(folder: Path, content: Content) -> None:
         "format": FORMAT,
         "revision": content.revision,
         "made": content.made,
+        "title": content.title,
         "detector": asdict(content.detector),
         "settings": asdict(content.settings),
         "scores_sha256": digest,
         "inputs": [
-            {key: value for key, value in asdict(one).items() if value}
+            {key: value for key, value in asdict(item).items() if value}
             | {
-                "tags": list(content.tags.get(one.content_hash, ())),
-                "note": content.notes.get(one.content_hash, ""),
+                "tags": list(content.tags.get(item.content_hash, ())),
+                "note": content.notes.get(item.content_hash, ""),
             }
-            for one in content.inputs
+            for item in content.inputs
         ],
         "pinned": [asdict(run) for run in content.pinned],
     }
@@ -192,6 +195,7 @@ def read(folder: Path) -> Content:
         _pinned(value.get("pinned", []), check),
         made,
         revision,
+        check.text(value.get("title", ""), "title", LONGEST_TITLE),
     )
 
 
@@ -228,11 +232,11 @@ def _inputs(
 ) -> tuple[tuple[Input, ...], dict[str, tuple[str, ...]], dict[str, str]]:
     check(isinstance(value, list) and len(value) <= MOST_INPUTS, f"a list of at most {MOST_INPUTS:,} inputs")
     inputs, tags, notes = [], {}, {}
-    for i, one in enumerate(value):
+    for i, item in enumerate(value):
         where = f"input {i + 1}"
-        check(isinstance(one, dict), f"{where} to be a table")
-        name = check.text(one.get("name"), f"{where}: name", 1_000)
-        identity, path, stored = one.get("content_hash"), one.get("path", ""), one.get("stored", "")
+        check(isinstance(item, dict), f"{where} to be a table")
+        name = check.text(item.get("name"), f"{where}: name", 1_000)
+        identity, path, stored = item.get("content_hash"), item.get("path", ""), item.get("stored", "")
         check(
             isinstance(identity, str) and bool(HASH.fullmatch(identity)),
             f"{where}: content_hash to be a hash",
@@ -245,10 +249,10 @@ def _inputs(
         )
         check(not path or Path(path).is_absolute(), f"{where}: path to be absolute")
         inputs.append(Input(name, identity, path, stored))
-        found = one.get("tags", [])
-        check(isinstance(found, list) and len(found) <= MOST_TAGS, f"{where}: at most {MOST_TAGS} tags")
-        words = tuple(check.text(tag, f"{where}: a tag", LONGEST_TAG) for tag in found)
-        note = check.text(one.get("note", ""), f"{where}: note", LONGEST_NOTE, lines=True)
+        given = item.get("tags", [])
+        check(isinstance(given, list) and len(given) <= MOST_TAGS, f"{where}: at most {MOST_TAGS} tags")
+        words = tuple(check.text(tag, f"{where}: a tag", LONGEST_TAG) for tag in given)
+        note = check.text(item.get("note", ""), f"{where}: note", LONGEST_NOTE, lines=True)
         if words:
             tags[identity] = words
         if note:
@@ -275,9 +279,9 @@ def _is_share(value: Any) -> bool:
 def _pinned(value: Any, check: Checker) -> tuple[Pinned, ...]:
     check(isinstance(value, list) and len(value) <= MOST_PINNED, f"at most {MOST_PINNED} pinned runs")
     kinds = {"title": str, "detector": str, "settings": dict, "numbers": dict}
-    found = []
-    for i, one in enumerate(value):
-        run = check.table(one, f"pinned run {i + 1}", kinds)
+    runs = []
+    for i, table in enumerate(value):
+        run = check.table(table, f"pinned run {i + 1}", kinds)
         for key, entry in (*run["settings"].items(), *run["numbers"].items()):
             check.text(key, f"pinned run {i + 1}", 100)
             check(
@@ -290,8 +294,8 @@ def _pinned(value: Any, check: Checker) -> tuple[Pinned, ...]:
             all(type(entry) in (int, float) for entry in run["numbers"].values()),
             f"pinned run {i + 1}: numbers",
         )
-        found.append(Pinned(**run))
-    return tuple(found)
+        runs.append(Pinned(**run))
+    return tuple(runs)
 
 
 def _scores(path: Path, digest: str, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -310,16 +314,16 @@ def _scores(path: Path, digest: str, count: int) -> tuple[NDArray[np.float64], N
     return vectors, p_values
 
 
-def input_bytes(folder: Path, one: Input, most: int) -> bytes:
+def input_bytes(folder: Path, item: Input, most: int) -> bytes:
     """The file of an input; SessionError with one sentence where it is gone, is no plain file, or lies outside."""
     try:
-        path = Path(one.path) if one.path else folder / "files" / one.stored
-        if not one.path and not path.resolve().is_relative_to(folder.resolve()):
+        path = Path(item.path) if item.path else folder / "files" / item.stored
+        if not item.path and not path.resolve().is_relative_to(folder.resolve()):
             raise OSError("it lies outside of the session's folder")
         if regular_size(path) > most:
             raise OSError(f"it has more than {most // 2**20} MB")
         return path.read_bytes()
     except DAMAGE as error:
         raise SessionError(
-            f"{printable(one.name)} can no longer be read: {reason(error)}. The rest of the session is shown."
+            f"{printable(item.name)} can no longer be read: {reason(error)}. The rest of the session is shown."
         ) from error

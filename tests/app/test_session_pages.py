@@ -151,13 +151,38 @@ def test_a_file_that_went_costs_one_sentence_and_the_rest_is_shown(session):
 
 def test_what_is_on_the_page_can_be_kept_as_a_session(session):
     app = open_page("inspect")
-    (keep,) = [one for one in app.button if one.label == "Keep as a session"]
-    keep.click().run()
+    (name,) = [field for field in app.text_input if field.label == "Name of the session"]
+    assert name.value.startswith("cifar10-merged 20")
+    name.set_value("monday").run()
+    _keep(app)
+    assert any("There is a session monday already" in warning.value for warning in app.warning)
+    app.text_input(key=name.key).set_value(" bags of May ").run()
+    _keep(app)
     no_trouble(app)
-    kept = app.session_state["session_open"]
-    again = Session.open(kept.name)
+    again = Session.open("bags of May")
+    assert app.session_state["session_open"].name == again.name == again.title == "bags of May"
     assert again.samples()[1] == []
     assert len(again) == 1
+
+
+def _keep(app):
+    (keep,) = [button for button in app.button if button.label == "Keep as a session"]
+    keep.click().run()
+
+
+def test_a_session_is_renamed_in_the_sidebar_and_opened_by_its_new_name(session):
+    app = open_page("inspect", {"session": "monday"})
+    assert app.text_input(key="session_title").value == "monday"
+    app.text_input(key="session_title").set_value("The *second* try").run()
+    no_trouble(app)
+    assert session.reload().title == "The *second* try"
+    app = open_page("inspect", {"session": "The *second* try"})
+    no_trouble(app)
+    assert any(f"Session **{escape('The *second* try')}**" in caption.value for caption in app.caption)
+    assert app.query_params["session"] == "monday"  # the address of before goes on
+    app.text_input(key="session_title").set_value(" ").run()
+    assert any("1 to 80 plain characters" in warning.value for warning in app.warning)
+    assert any("The \\*second" in link.value for link in open_page("home").markdown)
 
 
 def test_open_as_notebook_writes_one_beside_the_session_that_runs_there(session, monkeypatch):

@@ -85,6 +85,21 @@ def test_tags_notes_and_pinned_runs_are_read_back(session):
     assert session.reload().tags == {}
 
 
+def test_a_renamed_session_is_opened_by_its_title_and_by_its_name(session):
+    other = Session.open("monday")
+    other.tag(other.inputs[0], "check")
+    session.rename("  Bags,  the <b>second</b> try ")
+    session.save()
+    other.save()
+    title = "Bags, the <b>second</b> try"
+    for again in (Session.open("monday"), Session.open(title), other):
+        assert (again.title, again.name, len(again.tags)) == (title, "monday", 1)
+    assert recent()[0].title == title
+    for bad in ("", " ", "x" * 81, "a\u202eb"):
+        with pytest.raises(SettingError, match="1 to 80 plain characters"):
+            session.rename(bad)
+
+
 def test_a_file_that_changed_or_went_costs_one_sentence_and_the_rest_is_shown(session, pictures):
     (pictures / "1.png").unlink()
     Image.fromarray(random_images(1, seed=99)[0]).save(pictures / "3.png")
@@ -219,6 +234,7 @@ def test_the_json_holds_no_more_than_it_says_and_its_scores_are_hashed(session):
         "detector",
         "settings",
         "scores_sha256",
+        "title",
         "inputs",
         "pinned",
     }

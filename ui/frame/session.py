@@ -15,10 +15,11 @@ import streamlit as st
 from idecode_core.conformal.settings import Settings as JudgeSettings
 from idecode_core.errors import IdecodeError
 from idecode_core.session import Session, recent
+from idecode_core.session.store import LONGEST_TITLE
 from idecode_core.studio import TOKEN_VARIABLE
 from ui.frame.links import link_value, put_in_link
 from ui.frame.messages import escape, refused
-from ui.frame.panels import JUDGED, panel, rerun_on
+from ui.frame.panels import JUDGED, panel, rerun_on, rerun_panels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +92,8 @@ def enter() -> None:
                 "This link asks for a session, and sessions are only shown on the machine that they are kept on: open it by the "
                 "link that studio.open gives."
             )
-        _take(Session.open(name))
+        _take(session := Session.open(name))
+        put_in_link("session", session.name)
     except IdecodeError as error:
         put_in_link("session", None)
         st.session_state["session_trouble"] = str(error)
@@ -134,12 +136,29 @@ def in_sidebar() -> None:
     if trouble := st.session_state.pop("session_trouble", None):
         st.warning(escape(trouble), icon=":material/folder_off:")
     if (session := opened()) is not None:
-        words = f":material/folder_open: Session **{escape(session.name)}** · {len(session):,} inputs"
+        words = f":material/folder_open: Session **{escape(session.title)}** · {len(session):,} inputs"
         st.sidebar.caption(words)
+        with st.sidebar.popover("Rename", icon=":material/edit:", type="tertiary"):
+            st.session_state["session_title"] = session.title
+            st.text_input(
+                "Name of the session",
+                key="session_title",
+                max_chars=LONGEST_TITLE,
+                on_change=_rename,
+                args=(session,),
+            )
         epsilon = float(st.session_state["epsilon"])
         if epsilon != session.settings.epsilon:
             session.settings = replace(session.settings, epsilon=epsilon)
             save(session)
+
+
+def _rename(session: Session) -> None:
+    try:
+        session.rename(st.session_state["session_title"])
+        session.save()
+    except IdecodeError as error:
+        st.session_state["session_trouble"] = str(error)
 
 
 def save(session: Session) -> None:
@@ -165,11 +184,13 @@ def from_session(_: object, modality: "Modality") -> "list[Sample]":
         return []
     kept = st.session_state.get("session_samples")
     if kept is None:
-        found, sentences = session.samples()
-        samples = [decoded_sample(modality, one.name, session.read(one), decoded) for one, decoded in found]
+        inputs, sentences = session.samples()
+        samples = [
+            decoded_sample(modality, item.name, session.read(item), decoded) for item, decoded in inputs
+        ]
         kept = st.session_state["session_samples"] = (samples, sentences)
     refused(kept[1])
-    st.caption(f"{len(kept[0]):,} {modality.plural} of the session {escape(session.name)}.")
+    st.caption(f"{len(kept[0]):,} {modality.plural} of the session {escape(session.title)}.")
     return list(kept[0])
 
 
@@ -179,18 +200,28 @@ def tag_row(config: Any, samples: "Sequence[Sample]", vectors: "NDArray[Any]", s
     session = opened()
     if session is None:
         if is_own_machine():
-            st.button(
-                "Keep as a session",
-                icon=":material/create_new_folder:",
-                help="Keeps these files, their verdicts and your settings in a folder that a notebook can open too.",
-                on_click=_begin,
-                args=(config, tuple(samples), vectors, screen),
-            )
+            from idecode_core.session.making import free_name
+
+            with st.container(horizontal=True, vertical_alignment="bottom"):
+                name = st.text_input(
+                    "Name of the session",
+                    free_name(config.folder.name),
+                    key=f"session_name_{config.folder.name}",
+                    max_chars=LONGEST_TITLE,
+                    width=300,
+                )
+                st.button(
+                    "Keep as a session",
+                    icon=":material/create_new_folder:",
+                    help="Keeps these files, their verdicts and your settings in a folder that a notebook can open too.",
+                    on_click=_begin,
+                    args=(name, config, tuple(samples), vectors, screen),
+                )
         return
     _keep_verdicts(session, samples, vectors, screen)
     sample = samples[min(screen.row, len(samples) - 1)]
     key = sample.content_hash
-    if key not in {one.content_hash for one in session.inputs}:
+    if key not in {item.content_hash for item in session.inputs}:
         return
     current = session.tags.get(key, ())
     options = list(dict.fromkeys((*TAGS, *(tag for tags in session.tags.values() for tag in tags), *current)))
@@ -242,28 +273,33 @@ def _keep_verdicts(
     session: Session, samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any
 ) -> None:
     """What the page shows now, in the session, if it is of the session's inputs under its detector."""
-    found: Judgement = screen.found
+    judgement: Judgement = screen.found
     settings = judge_settings()
     if settings == session.settings or st.session_state["detector"] != (
         session.detector.folder or session.detector.name
     ):
         return
-    if [sample.content_hash for sample in samples] == [one.content_hash for one in session.inputs]:
-        session.judged(settings, vectors[:, : settings.n], found.p_values)
+    if [sample.content_hash for sample in samples] == [item.content_hash for item in session.inputs]:
+        session.judged(settings, vectors[:, : settings.n], judgement.p_values)
         save(session)
     elif replace(settings, epsilon=session.settings.epsilon) == session.settings:
         session.settings = settings
         save(session)
 
 
-def _begin(config: Any, samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any) -> None:
+def _begin(name: str, config: Any, samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any) -> None:
     from idecode_core.session.making import session_of_files
     from ui.frame.cache import get_detector
 
     try:
         settings = judge_settings()
         session = session_of_files(
-            get_detector(config), settings, samples, vectors[:, : settings.n], screen.found.p_values
+            get_detector(config),
+            settings,
+            samples,
+            vectors[:, : settings.n],
+            screen.found.p_values,
+            name=name.strip(),
         )
         for run in st.session_state.get("pins", ()):
             session.pin(run.title, run.detector, run.settings, run.numbers)
@@ -271,20 +307,21 @@ def _begin(config: Any, samples: "Sequence[Sample]", vectors: "NDArray[Any]", sc
         st.session_state["session_samples"] = (list(samples), [])
     except IdecodeError as error:
         st.session_state["session_trouble"] = str(error)
+    rerun_panels()  # the whole page: the name, or what was wrong with it, stands outside of this panel
 
 
 def recent_sessions() -> None:
     """Sessions to go on with, each a click away; nothing where there are none."""
     from ui.frame.catalogue import link
 
-    found = recent() if is_own_machine() else []
-    if not found:
+    sessions = recent() if is_own_machine() else []
+    if not sessions:
         return
     st.markdown("### Go on with a session")
-    for one in found:
-        if one.sentence:
-            st.caption(escape(one.sentence))
+    for session in sessions:
+        if session.sentence:
+            st.caption(escape(session.sentence))
             continue
-        words = f"{one.name} · {one.inputs:,} inputs under {one.detector} · {one.changed:%d %B, %H:%M}"
+        words = f"{session.title} · {session.inputs:,} inputs under {session.detector} · {session.changed:%d %B, %H:%M}"
         token = {"token": st.session_state["token"]} if st.session_state.get("token") else {}
-        link("inspect", escape(words), "folder_open", {"session": one.name, **token})
+        link("inspect", escape(words), "folder_open", {"session": session.name, **token})
