@@ -61,8 +61,10 @@ class Running:
 
     def answers(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://localhost:{self.port}/_stcore/health", timeout=2) as found:
-                return bool(found.status == 200)
+            with urllib.request.urlopen(
+                f"http://localhost:{self.port}/_stcore/health", timeout=2
+            ) as response:
+                return bool(response.status == 200)
         except (urllib.error.URLError, OSError, ValueError):
             return False
 
@@ -157,10 +159,10 @@ def running() -> Running | None:
     """The app that the state file speaks of, if it still answers."""
     try:
         value = json.loads(state_file().read_text(encoding="utf-8"))
-        found = Running(int(value["pid"]), int(value["port"]), str(value["token"]))
+        app = Running(int(value["pid"]), int(value["port"]), str(value["token"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if found.is_alive() and found.answers() else None
+    return app if app.is_alive() and app.answers() else None
 
 
 def start() -> Running:
@@ -206,9 +208,9 @@ def _launched(
         )
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end and child.poll() is None:
-            if (found := ready(port, child)) is not None:
+            if (server := ready(port, child)) is not None:
                 _children.append(child)
-                return found
+                return server
             time.sleep(0.1)
         if child.poll() is None:
             child.terminate()
@@ -222,17 +224,19 @@ def open_notebook(path: Path) -> str:
         raise IdecodeError(
             f'The notebook is written to {path}. To open it here, JupyterLab is needed: pip install "idecode-studio[notebook]"'
         )
-    found = next(iter(_servers_above(path)), None) or _start_jupyter(path.parent)
-    inside = urllib.parse.quote(path.resolve().relative_to(Path(found["root_dir"]).resolve()).as_posix())
-    token = f"?token={found['token']}" if found["token"] else ""
-    return f"{found['url'].rstrip('/')}/lab/tree/{inside}{token}"
+    server = next(iter(_servers_above(path)), None) or _start_jupyter(path.parent)
+    inside = urllib.parse.quote(path.resolve().relative_to(Path(server["root_dir"]).resolve()).as_posix())
+    token = f"?token={server['token']}" if server["token"] else ""
+    return f"{server['url'].rstrip('/')}/lab/tree/{inside}{token}"
 
 
 def _servers_above(path: Path) -> list[dict[str, Any]]:
     from jupyter_server.serverapp import list_running_servers
 
     here = path.resolve()
-    return [one for one in list_running_servers() if here.is_relative_to(Path(one["root_dir"]).resolve())]
+    return [
+        server for server in list_running_servers() if here.is_relative_to(Path(server["root_dir"]).resolve())
+    ]
 
 
 def _start_jupyter(folder: Path) -> dict[str, Any]:
@@ -246,7 +250,7 @@ def _start_jupyter(folder: Path) -> dict[str, Any]:
     }
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     words = [f"--{name}={value}" for name, value in options.items()]
-    found = _launched(
+    jupyter = _launched(
         lambda port: [
             sys.executable,
             "-m",
@@ -256,15 +260,15 @@ def _start_jupyter(folder: Path) -> dict[str, Any]:
             *words,
             f"--ServerApp.port={port}",
         ],
-        lambda port, _: next((one for one in _servers_above(folder) if one["port"] == port), None),
+        lambda port, _: next((server for server in _servers_above(folder) if server["port"] == port), None),
         folder,
         JUPYTER_TOKEN=secrets.token_urlsafe(16),
     )
-    if found is None:
+    if jupyter is None:
         raise IdecodeError(
             f"JupyterLab did not start. The notebook is written; open it by: jupyter lab {shlex.quote(str(folder))}"
         )
-    return found
+    return jupyter
 
 
 def free_ports() -> Iterator[int]:
@@ -296,14 +300,14 @@ def user_network(scorer: Mapping[str, Any]) -> dict[str, Any]:
 
 def script() -> Path:
     """app.py; IdecodeError where it, or what it needs, is not installed."""
-    found = next((place for place in PLACES if place.is_file()), None)
-    if found is None:
+    path = next((place for place in PLACES if place.is_file()), None)
+    if path is None:
         raise IdecodeError(
             "app.py is not part of this installation. Install the package again, or use a checkout."
         )
     if find_spec("streamlit") is None:
         raise IdecodeError('The app needs more packages: pip install "idecode-studio[app]"')
-    return found
+    return path
 
 
 def command(port: int, address: str, *, headless: bool) -> list[str]:

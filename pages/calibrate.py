@@ -55,6 +55,6 @@ with guard():
     samples = belongs.everything()
     if (vectors := score_on_click("cal", config, samples)) is None:
         wait_for_input()
-    from ui.calibrate.panels import result
+    from ui.calibrate.calibration import result
 
     result(config, detector, samples, vectors[0], settings.seed, outside.everything())

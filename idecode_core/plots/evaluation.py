@@ -88,7 +88,7 @@ def roc_words(curves: Sequence[NamedCurve]) -> str:
     """The figure for who cannot see it: the best first."""
     best_first = sorted(curves, key=lambda curve: -curve.auroc)
     return "ROC curves, AUROC in percent: " + ", ".join(
-        f"{one.label} {100 * one.auroc:.1f}" for one in best_first
+        f"{named.label} {100 * named.auroc:.1f}" for named in best_first
     )
 
 
@@ -144,12 +144,12 @@ def methods_side_by_side(
         faint = faded(OOD if selected in (None, label) else CALIBRATION, 0.35)
         figure.add_trace(line([min(means), max(means)], [label, label], color=faint, width=3))
     for method in dict.fromkeys(row.method for row in rows):
-        own = [row for row in rows if row.method == method]
-        spread = [100 * getattr(row, metric).spread for row in own]
-        name, colours = f"{method} (n = {own[0].n})", [colour(row.label) for row in own]
+        of_method = [row for row in rows if row.method == method]
+        spread = [100 * getattr(row, metric).spread for row in of_method]
+        name, colours = f"{method} (n = {of_method[0].n})", [colour(row.label) for row in of_method]
         marks = points(
-            [100 * getattr(row, metric).mean for row in own],
-            [row.label for row in own],
+            [100 * getattr(row, metric).mean for row in of_method],
+            [row.label for row in of_method],
             name,
             f"{name}, %{{y}}: %{{x:.1f}} ± %{{customdata[0]:.2f}}",
             color=colours,
@@ -181,23 +181,25 @@ def against_n(lines: Sequence[Growth], selected: str, n: int) -> go.Figure:
     ranges = {}
     for row, metric in enumerate(TITLES, start=1):
         ends = {}
-        for one in sorted(lines, key=lambda one: one.label == selected):  # the selected one on top
-            chosen = one.label == selected
-            found = [getattr(evaluation, metric) for evaluation in one.evaluations]
-            mean = 100 * np.array([value.mean for value in found])
-            spread = 100 * np.array([value.spread for value in found])
-            ends[one.label] = float(mean[-1])
+        for curve in sorted(lines, key=lambda curve: curve.label == selected):  # the selected one on top
+            chosen = curve.label == selected
+            values = [getattr(evaluation, metric) for evaluation in curve.evaluations]
+            mean = 100 * np.array([value.mean for value in values])
+            spread = 100 * np.array([value.spread for value in values])
+            ends[curve.label] = float(mean[-1])
             if chosen:
-                around = band(one.ns, mean - spread, mean + spread, faded(OOD, 0.15), showlegend=False)
+                around = band(curve.ns, mean - spread, mean + spread, faded(OOD, 0.15), showlegend=False)
                 figure.add_trace(around, row, 1)
-            told = f"{one.label}, n = %{{x}}: %{{y:.1f}} ± %{{customdata[0]:.2f}}"
+            told = f"{curve.label}, n = %{{x}}: %{{y:.1f}} ± %{{customdata[0]:.2f}}"
             colour, width = (OOD, 3) if chosen else (GREY, 1.5)
-            path = line(one.ns, mean, one.label, told, color=colour, width=width)
+            path = line(curve.ns, mean, curve.label, told, color=colour, width=width)
             figure.add_trace(path | {"customdata": spread[:, None]}, row, 1)
-            if chosen and (paper := getattr(one, f"paper_{metric}")):
+            if chosen and (paper := getattr(curve, f"paper_{metric}")):
                 x, y = zip(*paper, strict=True)
                 told = "the paper, n = %{x}: %{y:.1f}"
-                figure.add_trace(points(x, y, f"{one.label} in the paper", told, size=11, **PRINTED), row, 1)
+                figure.add_trace(
+                    points(x, y, f"{curve.label} in the paper", told, size=11, **PRINTED), row, 1
+                )
         axis = "" if row == 1 else "2"
         seen = np.concatenate(
             [np.asarray(trace.y, dtype=float) for trace in figure.data if trace.yaxis == f"y{axis}"]

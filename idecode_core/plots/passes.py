@@ -16,39 +16,39 @@ LOOKS = {False: ("iDECODe", OTHERS[0], "circle"), True: ("other methods", OTHERS
 
 def auroc_against_passes(methods: Sequence[Costed], height: int = 420) -> go.Figure:
     """One mark per method, and the front: steps that no method is above at that many passes. Names stand at the front's."""
-    best = front(methods, lambda one: one.passes, lambda one: one.mean)
+    best = front(methods, lambda method: method.passes, lambda method: method.mean)
     x: list[float] = []
     y: list[float] = []
-    for one in best:
-        x += [one.passes, one.passes] if y else [one.passes]
-        y += [y[-1], one.mean] if y else [one.mean]
-    most = max(one.passes for one in methods)
+    for method in best:
+        x += [method.passes, method.passes] if y else [method.passes]
+        y += [y[-1], method.mean] if y else [method.mean]
+    most = max(method.passes for method in methods)
     steps = line([*x, most], [*y, y[-1]], "no method is above", color=CALIBRATION, width=1.5, dash="dash")
     traces = [steps | {"showlegend": True}]
     for is_rival, (name, colour, symbol) in LOOKS.items():
-        own = [one for one in methods if one.is_rival == is_rival]
+        shown = [method for method in methods if method.is_rival == is_rival]
         told = "%{customdata[0]}<br>%{x:g} passes per picture<br>mean AUROC %{y:.1f}"
         marks = points(
-            [one.passes for one in own], [one.mean for one in own], name, told,
+            [method.passes for method in shown], [method.mean for method in shown], name, told,
             color=colour, symbol=symbol, size=11,
         )  # fmt: skip
-        traces.append(marks | {"customdata": [[one.title] for one in own]})
+        traces.append(marks | {"customdata": [[method.title] for method in shown]})
     names = [
         {
-            "x": math.log10(one.passes),  # on a logarithmic axis a label stands at the power of ten
-            "y": one.mean,
-            "text": one.title,
+            "x": math.log10(method.passes),  # on a logarithmic axis a label stands at the power of ten
+            "y": method.mean,
+            "text": method.title,
             "showarrow": False,
             "yshift": 14,
             "xanchor": "left",
             "xshift": -6,
             "font": {"size": 12},
         }
-        for one in best
+        for method in best
     ]
-    low = [one for one in methods if one.mean < FLOOR]
+    low = [method for method in methods if method.mean < FLOOR]
     if low:  # one method far below would press all others together; it is named in place of being drawn
-        words = "below the axis: " + ", ".join(f"{one.title} {one.mean:.1f}" for one in low)
+        words = "below the axis: " + ", ".join(f"{method.title} {method.mean:.1f}" for method in low)
         names.append(
             {
                 "x": 0.01,
@@ -60,7 +60,7 @@ def auroc_against_passes(methods: Sequence[Costed], height: int = 420) -> go.Fig
                 "xanchor": "left",
             }
         )
-    top = max(one.mean for one in methods)
+    top = max(method.mean for method in methods)
     layout = {
         "yaxis": {"range": [min(FLOOR, top) if low else None, top + 2]},
         "xaxis": {"type": "log", "tickvals": [1, 2, 5, 10, 20, 50, 100, 200]},
@@ -78,7 +78,7 @@ def auroc_against_passes(methods: Sequence[Costed], height: int = 420) -> go.Fig
 
 def passes_words(methods: Sequence[Costed]) -> str:
     """The front for who cannot see it, the cheapest first."""
-    best = front(methods, lambda one: one.passes, lambda one: one.mean)
+    best = front(methods, lambda method: method.passes, lambda method: method.mean)
     return "Mean AUROC against passes per picture. No method is above these: " + ", ".join(
-        f"{one.title} {one.mean:.1f} with {one.passes:g}" for one in best
+        f"{method.title} {method.mean:.1f} with {method.passes:g}" for method in best
     )

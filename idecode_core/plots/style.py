@@ -70,8 +70,8 @@ def repainted(figure: go.Figure, theme: Theme, scale: float = 1.0) -> go.Figure:
     # Said of each axis by name: Streamlit's own look has a paler grey for axes, which gives way to nothing less.
     ink = {"color": theme.text[TEXT]}
     for name in [name for name in layout if name.startswith(("xaxis", "yaxis", "legend"))]:
-        own = {"font": ink} if name.startswith("legend") else {"tickfont": ink, "title": {"font": ink}}
-        layout[name] = _merged(own, layout[name])
+        repaint = {"font": ink} if name.startswith("legend") else {"tickfont": ink, "title": {"font": ink}}
+        layout[name] = _merged(repaint, layout[name])
     return go.Figure(painted["data"], layout, _validate=False)
 
 
@@ -98,20 +98,20 @@ def _colour(value: str, colours: Mapping[str, str]) -> str:
     """The theme's colour for one of the palette, faded or not; any other text as it is."""
     if value in colours:
         return colours[value]
-    if found := FADED.fullmatch(value):
-        red, green, blue, opacity = found.groups()
+    if match := FADED.fullmatch(value):
+        red, green, blue, opacity = match.groups()
         plain = f"#{int(red):02X}{int(green):02X}{int(blue):02X}"
         return faded(colours[plain], float(opacity)) if plain in colours else value
     return value
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(colour: str, other: str) -> float:
     """The contrast ratio of two colours, from 1 to 21 (WCAG 2.2).
 
     >>> round(contrast("#FFFFFF", "#000000"), 1)
     21.0
     """
-    brighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    brighter, darker = sorted((_luminance(colour), _luminance(other)), reverse=True)
     return (brighter + 0.05) / (darker + 0.05)
 
 

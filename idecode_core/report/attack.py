@@ -92,9 +92,9 @@ def shares(logits: Any) -> NDArray[np.float64]:
     return np.asarray(powers / powers.sum(), np.float64)
 
 
-def answer(classes: tuple[str, ...], found: NDArray[np.float64]) -> Answer:
-    first = int(found.argmax())
-    return Answer(classes[first], float(found[first]))
+def answer(classes: tuple[str, ...], probabilities: NDArray[np.float64]) -> Answer:
+    first = int(probabilities.argmax())
+    return Answer(classes[first], float(probabilities[first]))
 
 
 def headline(outcome: Outcome) -> tuple[str, str]:
@@ -194,7 +194,7 @@ class AttackShown(Judged):
     @property
     def attempts(self) -> tuple[Attempt, ...]:
         """All that changed something, the chosen one first."""
-        return tuple(one for one in (self.chosen, *self.others) if one.attacked.strength > 0)
+        return tuple(attempt for attempt in (self.chosen, *self.others) if attempt.attacked.strength > 0)
 
 
 def attack_report(shown: AttackShown, figures: tuple[Figure, ...] = ()) -> Report:
@@ -221,7 +221,7 @@ def attack_report(shown: AttackShown, figures: tuple[Figure, ...] = ()) -> Repor
             "the clean picture was classified right and the attacked one is wrong.",
         ),
         settings=settings,
-        rows=tuple(_row(one) for one in (shown.clean, *shown.attempts)),
+        rows=tuple(_row(attempt) for attempt in (shown.clean, *shown.attempts)),
         figures=figures,
         commands=tuple(
             command(
@@ -229,38 +229,38 @@ def attack_report(shown: AttackShown, figures: tuple[Figure, ...] = ()) -> Repor
                 shown.picture,
                 **{
                     "--victim": shown.victim,
-                    "--attack": one.attacked.name,
-                    "--strength": one.attacked.strength,
+                    "--attack": attempt.attacked.name,
+                    "--strength": attempt.attacked.strength,
                     "--out": f"attacked-{i}",
                 },
             )
-            for i, one in enumerate(shown.attempts, start=1)
-            if one.attacked.name != "pgd-detector"
+            for i, attempt in enumerate(shown.attempts, start=1)
+            if attempt.attacked.name != "pgd-detector"
         ),
     )
 
 
-def _row(one: Attempt) -> Row:
-    outcome = outcome_of(one.attacked, one.verdict, one.verdict)
-    attack = one.attacked.name if one.attacked.strength > 0 else "none"
+def _row(attempt: Attempt) -> Row:
+    outcome = outcome_of(attempt.attacked, attempt.verdict, attempt.verdict)
+    attack = attempt.attacked.name if attempt.attacked.strength > 0 else "none"
     return {
-        "picture": Picture(one.thumbnail, attack),
+        "picture": Picture(attempt.thumbnail, attack),
         "attack": attack,
-        "strength": one.attacked.strength,
+        "strength": attempt.attacked.strength,
         "shows": outcome.truth,
         "victim_says": outcome.after.label,
         "victim_share": outcome.after.share,
         "fooled": outcome.is_fooled,
-        "l2": float(one.attacked.l2[0]),
-        "linf": float(one.attacked.linf[0]),
-        **verdict_row(one.verdict, tuple(one.score_vector.tolist()), one.content_hash),
+        "l2": float(attempt.attacked.l2[0]),
+        "linf": float(attempt.attacked.linf[0]),
+        **verdict_row(attempt.verdict, tuple(attempt.score_vector.tolist()), attempt.content_hash),
     }
 
 
 def attack_notebook(shown: AttackShown) -> Notebook:
     """The pictures lie beside it as floats; it attacks again, and asserts the numbers of the screen."""
     everything, clean = (shown.clean, *shown.attempts), shown.clean.attacked
-    attacked = [one.attacked.attacked.numpy() for one in shown.attempts]
+    attacked = [attempt.attacked.attacked.numpy() for attempt in shown.attempts]
     return from_template(
         "attack",
         f"{shown.picture} under attack",
@@ -274,7 +274,7 @@ def attack_notebook(shown: AttackShown) -> Notebook:
             "label": int(clean.labels[0]),
             "attack": shown.chosen.attacked.name,
             "strength": shown.chosen.attacked.strength,
-            "attacks": [[one.attacked.name, one.attacked.strength] for one in shown.attempts],
+            "attacks": [[attempt.attacked.name, attempt.attacked.strength] for attempt in shown.attempts],
             "n": shown.n,
             "epsilon": shown.epsilon,
             "aggregate": shown.aggregate,
@@ -282,16 +282,16 @@ def attack_notebook(shown: AttackShown) -> Notebook:
             "seed": shown.seed,
         },
         {
-            "fooled": [bool(one.attacked.success[0]) for one in shown.attempts],
-            "l2": [float(one.attacked.l2[0]) for one in shown.attempts],
-            "victim_says": [int(one.attacked.after[0].argmax()) for one in everything],
-            "scores": [one.verdict.score for one in everything],
-            "p_values": [one.verdict.p_value for one in everything],
+            "fooled": [bool(attempt.attacked.success[0]) for attempt in shown.attempts],
+            "l2": [float(attempt.attacked.l2[0]) for attempt in shown.attempts],
+            "victim_says": [int(attempt.attacked.after[0].argmax()) for attempt in everything],
+            "scores": [attempt.verdict.score for attempt in everything],
+            "p_values": [attempt.verdict.p_value for attempt in everything],
         },
         arrays={
             "clean": clean.clean.numpy(),
             "attacked": np.stack(attacked) if attacked else np.empty((0, *clean.clean.shape), np.float32),
         },
         attacked=bool(attacked),
-        along=sum(one.attacked.name == shown.chosen.attacked.name for one in shown.attempts) > 1,
+        along=sum(attempt.attacked.name == shown.chosen.attacked.name for attempt in shown.attempts) > 1,
     )

@@ -186,9 +186,9 @@ def numbers(stored: Stored) -> str:
     usual = ns[len(ns) // 2]
     by_n = [evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, n) for n in ns]
     rows = []
-    for ood_set, *found in zip(stored.ood_sets, *by_n, strict=True):
-        row = [ood_set.label, f"{len(ood_set):,}", *(percent(one.auroc) for one in found)]
-        rows.append(row if sounds else [*row, percent(found[len(ns) // 2].tnr)])
+    for ood_set, *evaluations in zip(stored.ood_sets, *by_n, strict=True):
+        row = [ood_set.label, f"{len(ood_set):,}", *(percent(evaluation.auroc) for evaluation in evaluations)]
+        rows.append(row if sounds else [*row, percent(evaluations[len(ns) // 2].tnr)])
     runs = "in percent, mean and spread over five independent runs"
     if len(ns) == 1:
         runs = "in percent; it draws nothing, so there is one run"

@@ -89,21 +89,21 @@ def _row(row: "Row") -> dict[str, Value]:
     }
 
 
-def rates(found: "Evaluation") -> dict[str, Value]:
+def rates(evaluation: "Evaluation") -> dict[str, Value]:
     """From 0 to 1: means over the runs, spreads from run to run, the 95 % interval of the AUROC, and conformal bounds."""
     from idecode_core.quality.bounds import bounds_of
 
-    low, high = found.interval
-    bounds = bounds_of(found)
+    low, high = evaluation.interval
+    bounds = bounds_of(evaluation)
     return {
-        "auroc": found.auroc.mean,
-        "auroc_spread": found.auroc.spread,
+        "auroc": evaluation.auroc.mean,
+        "auroc_spread": evaluation.auroc.spread,
         "auroc_low_95": low,
         "auroc_high_95": high,
-        "tnr_at_90_tpr": found.tnr.mean,
-        "tnr_spread": found.tnr.spread,
-        "fpr_at_95_tpr": found.fpr.mean,
-        "fpr_spread": found.fpr.spread,
+        "tnr_at_90_tpr": evaluation.tnr.mean,
+        "tnr_spread": evaluation.tnr.spread,
+        "fpr_at_95_tpr": evaluation.fpr.mean,
+        "fpr_spread": evaluation.fpr.spread,
         "auroc_at_least": None if bounds is None else bounds.auroc,
         "tnr_at_least": None if bounds is None else bounds.tnr,
         "fpr_at_most": None if bounds is None else bounds.fpr,
@@ -123,7 +123,9 @@ def evaluation_notebook(
     from idecode_core.folder.shelf import DRAWS_PER_RUN
 
     drawn = [
-        one.score_vectors.shape[1] for one in (shown.id_set, *shown.ood_sets, calibration) if one is not None
+        scored.score_vectors.shape[1]
+        for scored in (shown.id_set, *shown.ood_sets, calibration)
+        if scored is not None
     ]
     settings: dict[str, Any] = {
         "selected": shown.selected or shown.ood_sets[0].label,

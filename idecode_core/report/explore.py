@@ -23,8 +23,8 @@ def explore_inspected(inspected: "Inspected") -> Any:
     noun = seen.detector.scorer.modality.replace("audio", "sound")
 
     def look(n: int, epsilon: float) -> tuple[str, Any]:
-        found, figure = score_figure(inspected, n, epsilon)
-        return sentence(found, noun), figure
+        verdict, figure = score_figure(inspected, n, epsilon)
+        return sentence(verdict, noun), figure
 
     return sliders(look, inspected.score_vector.size, seen.settings.n or 1, seen.settings.epsilon)
 
@@ -42,17 +42,18 @@ def explore_evaluation(evaluation: "Evaluation") -> Any:
     calibration, sets = source.calibration, (source.id_set, source.ood_set)
 
     def look(n: int, epsilon: float) -> tuple[str, Any]:
-        found = evaluate(calibration, *sets, n, source.aggregate, source.method)
+        evaluated = evaluate(calibration, *sets, n, source.aggregate, source.method)
         false, caught = (
-            flagged_share(calibration, one.score_vectors, n, epsilon, source.aggregate) for one in sets
+            flagged_share(calibration, score_set.score_vectors, n, epsilon, source.aggregate)
+            for score_set in sets
         )
         words = (
-            f"AUROC {found.auroc.mean:.1%}; at epsilon = {epsilon:g}, {caught:.1%} of {source.ood_set.label} are flagged, "
+            f"AUROC {evaluated.auroc.mean:.1%}; at epsilon = {epsilon:g}, {caught:.1%} of {source.ood_set.label} are flagged, "
             f"and {false:.1%} of {source.id_set.label}."
         )
-        return words, roc_figure(found, n, epsilon)
+        return words, roc_figure(evaluated, n, epsilon)
 
-    most = min(DRAWS_PER_RUN, calibration.n_max, *(one.score_vectors.shape[1] for one in sets))
+    most = min(DRAWS_PER_RUN, calibration.n_max, *(score_set.score_vectors.shape[1] for score_set in sets))
     return sliders(look, most, source.n, 0.05)
 
 

@@ -210,8 +210,8 @@ def inspection_files(inspection: Inspection, detector: "Detector") -> dict[str, 
             inspection.n, inspection.epsilon, None, inspection.aggregate, inspection.seed, inspection.smoothed
         ),
         inspection.samples,
-        np.array([one.score_vector for one in inspection.samples], np.float64),
-        np.array([one.verdict.p_value for one in inspection.samples], np.float64),
+        np.array([sample.score_vector for sample in inspection.samples], np.float64),
+        np.array([sample.verdict.p_value for sample in inspection.samples], np.float64),
     )
 
 

@@ -60,7 +60,7 @@ def keep_changed(path: Path, data: bytes) -> None:
     """Rename a file that is there already and is another one: a.ipynb is a (1).ipynb then."""
     if path.is_file() and (path.stat().st_size != len(data) or path.read_bytes() != data):
         free = (path.with_stem(f"{path.stem} ({i})") for i in count(1))
-        path.rename(next(one for one in free if not one.exists()))
+        path.rename(next(candidate for candidate in free if not candidate.exists()))
 
 
 def from_template(
@@ -103,14 +103,14 @@ def from_template(
     cells: list[tuple[bool, str]] = []
     for part in source.split("# %%")[1:]:
         kind, _, body = part.partition("\n")
-        made, is_text = (
+        text, is_text = (
             environment.from_string(body.strip("\n")).render(values).strip("\n"),
             "[markdown]" in kind,
         )
         if is_text:
-            made = "\n".join(line.removeprefix("#").removeprefix(" ") for line in made.splitlines())
-        if made:
-            cells.append((is_text, made))
+            text = "\n".join(line.removeprefix("#").removeprefix(" ") for line in text.splitlines())
+        if text:
+            cells.append((is_text, text))
     return Notebook(name, _to_json(cells), beside)
 
 
@@ -120,13 +120,13 @@ def _to_json(cells: list[tuple[bool, str]]) -> str:
     import nbformat.v4
 
     build: Any = nbformat.v4  # has no types
-    made = [
+    nodes = [
         (build.new_markdown_cell if is_text else build.new_code_cell)(text, id=f"cell-{i}")
         for i, (is_text, text) in enumerate(cells)
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook = build.new_notebook(
-        cells=made, metadata={"kernelspec": kernel, "language_info": {"name": "python"}}
+        cells=nodes, metadata={"kernelspec": kernel, "language_info": {"name": "python"}}
     )
     nbformat.validate(notebook)
     text: str = build.writes(notebook)

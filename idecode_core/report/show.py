@@ -40,8 +40,8 @@ def parts_of(shown: object) -> Parts:
         "Guarantee": guarantee_parts,
         "Session": session_parts,
     }
-    found = next((known[kind.__name__] for kind in type(shown).__mro__ if kind.__name__ in known), None)
-    return found(shown) if found else [Markup("<pre>{}</pre>").format(repr(shown))]
+    parts = next((known[kind.__name__] for kind in type(shown).__mro__ if kind.__name__ in known), None)
+    return parts(shown) if parts else [Markup("<pre>{}</pre>").format(repr(shown))]
 
 
 def as_html(shown: object) -> str:
@@ -103,15 +103,15 @@ def thumbnails(detection: "Detection", places: Sequence[int]) -> list[Any]:
     """A picture for each of these points, or nothing where it cannot be had any more."""
     if detection.detector is None or detection.detector.scorer.modality != "image":
         return [""] * len(places)
-    found: list[Any] = []
+    pictures: list[Any] = []
     for i in places:
         try:
             source = detection.names[i] if detection.names else detection.samples[i]
             (pixels,) = detection.detector.scorer.decode([source])
-            found.append(picture(pixels, str(detection.names[i] if detection.names else i)))
+            pictures.append(picture(pixels, str(detection.names[i] if detection.names else i)))
         except (IdecodeError, TypeError, ValueError, IndexError):
-            found.append(Markup("<i>gone</i>") if detection.names else "")
-    return found
+            pictures.append(Markup("<i>gone</i>") if detection.names else "")
+    return pictures
 
 
 def detection_parts(detection: "Detection") -> Parts:
@@ -200,9 +200,9 @@ def score_figure(
     n = n or seen.settings.draws(inspected.score_vector.size)
     calibration, aggregate = seen.detector.calibration, seen.settings.aggregate
     cut = epsilon if epsilon is not None else seen.settings.cut(calibration.k)
-    (found,) = judge(calibration, inspected.score_vector[None], n=n, epsilon=cut, aggregate=aggregate)
+    (verdict,) = judge(calibration, inspected.score_vector[None], n=n, epsilon=cut, aggregate=aggregate)
     scores = calibration.scores(n, aggregate)
-    return found, aggregate_on_histogram(scores, found.score, found.threshold, is_ood=found.is_ood)
+    return verdict, aggregate_on_histogram(scores, verdict.score, verdict.threshold, is_ood=verdict.is_ood)
 
 
 def waterfall(inspected: "Inspected") -> Any:
@@ -237,8 +237,8 @@ def roc_figure(evaluation: "Evaluation", n: int | None = None, epsilon: float = 
             source.calibration, source.id_set, source.ood_set, n, source.aggregate, source.method
         )
     known, strange = (
-        method_scores(source.calibration, one.score_vectors, n, source.method, source.aggregate)[0]
-        for one in (source.id_set, source.ood_set)
+        method_scores(source.calibration, score_set.score_vectors, n, source.method, source.aggregate)[0]
+        for score_set in (source.id_set, source.ood_set)
     )
     drawn = curve(source.ood_set, evaluation, known, strange)
     point = None
@@ -265,14 +265,14 @@ def session_parts(session: "Session") -> Parts:
     order = np.argsort(session.p_values, kind="stable")[:ROWS].tolist()
     is_ood, rows = session.is_ood, []
     for i in order:
-        one = session.inputs[i]
+        item = session.inputs[i]
         try:
-            decoded = session.decoded(one)
-            image = picture(decoded, one.name) if session.detector.modality == "image" else Markup("")
+            decoded = session.decoded(item)
+            image = picture(decoded, item.name) if session.detector.modality == "image" else Markup("")
         except IdecodeError as error:
             image = Markup("<i>{}</i>").format(error)
-        tags = ", ".join(session.tags.get(one.content_hash, ()))
-        note = session.notes.get(one.content_hash, "")
-        rows.append((image, one.name, verdict_words(is_ood[i]), f"{session.p_values[i]:.3g}", tags, note))
+        tags = ", ".join(session.tags.get(item.content_hash, ()))
+        note = session.notes.get(item.content_hash, "")
+        rows.append((image, item.name, verdict_words(is_ood[i]), f"{session.p_values[i]:.3g}", tags, note))
     lead = Markup("<p><b>{}</b></p>").format(repr(session))
     return [lead + table(("", "file", "verdict", "p-value", "tags", "note"), rows)]

@@ -100,11 +100,11 @@ def user_report(stored: Stored, result: UserResult | None = None) -> Report:
     }
     known = stored.calibration.scores(N)
     figures = []
-    for one in stored.ood_sets[:HELD_AGAINST]:
+    for ood_set in stored.ood_sets[:HELD_AGAINST]:
         groups = [
             Group("calibration", known, CALIBRATION),
             Group("your test files", _sums(stored.id_set.score_vectors), ID),
-            Group(one.label, _sums(one.score_vectors), OOD),
+            Group(ood_set.label, _sums(ood_set.score_vectors), OOD),
         ]
         figures.append(
             Figure(
@@ -113,7 +113,7 @@ def user_report(stored: Stored, result: UserResult | None = None) -> Report:
                     threshold=stored.calibration.threshold(N, EPSILON),
                     threshold_label=f"epsilon = {EPSILON:g}",
                 ),
-                f"Scores of your test files and of {one.label}: what lies right of the line is flagged.",
+                f"Scores of your test files and of {ood_set.label}: what lies right of the line is flagged.",
             )
         )
     return Report(
@@ -134,13 +134,13 @@ def _sums(score_vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 def _rows(result: UserResult) -> Sequence[Row]:
     return [
         {
-            "what does not belong": one.label,
-            "points": one.points,
-            "AUROC in percent": round(100 * one.auroc, 1),
-            "its 95 % interval": " to ".join(f"{100 * end:.1f}" for end in one.interval),
-            f"detected at {EPSILON:g}, in percent": round(100 * one.detected, 1),
+            "what does not belong": separation.label,
+            "points": separation.points,
+            "AUROC in percent": round(100 * separation.auroc, 1),
+            "its 95 % interval": " to ".join(f"{100 * end:.1f}" for end in separation.interval),
+            f"detected at {EPSILON:g}, in percent": round(100 * separation.detected, 1),
         }
-        for one in result.against
+        for separation in result.against
     ]
 
 

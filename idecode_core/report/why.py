@@ -47,15 +47,12 @@ def member_words(name: str, value: float, weight: float, variants: Sequence[Vari
         return "counts nothing: its weight is 0"
     share = math.exp(-value / weight)
     seen = [variant.score for variant in variants if variant.member == name]
-    scores = f"it scores {sum(seen) / len(seen):.3g}{_mean_of(len(seen))}; " if seen else ""
+    mean_of = f" (the mean of its {len(seen)} variants)" if len(seen) > 1 else ""
+    scores = f"it scores {sum(seen) / len(seen):.3g}{mean_of}; " if seen else ""
     return (
         f"{scores}{100 * share:.3g} % of its reference draws are at least as strange: "
         f"{weight:g} x -log({share:.3g}) = {value:.3g}"
     )
-
-
-def _mean_of(count: int) -> str:
-    return f" (the mean of its {count} variants)" if count > 1 else ""
 
 
 def sum_in_words(summands: Sequence[Part], total: float, variants: int, *, merged: bool = False) -> str:
@@ -71,5 +68,5 @@ def sum_in_words(summands: Sequence[Part], total: float, variants: int, *, merge
     equation = f"{text} = {total:.3g}. " if others else ""
     if variants == 1 or merged:
         return equation.strip()
-    each = "Each part" if others else "The draw's score"
-    return f"{equation}{each} is the mean over the {variants} variants of this draw."
+    subject = "Each part" if others else "The draw's score"
+    return f"{equation}{subject} is the mean over the {variants} variants of this draw."

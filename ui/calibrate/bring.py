@@ -67,8 +67,8 @@ class Brought:
         if key not in store:
             while len(store) > 3:
                 del store[next(iter(store))]
-            found = [File(file.name, file.path.read_bytes()) for file in files if file.path.is_file()]
-            store[key] = check_files(found, self.modality)
+            readable = [File(file.name, file.path.read_bytes()) for file in files if file.path.is_file()]
+            store[key] = check_files(readable, self.modality)
         read: tuple[list[Sample], list[str]] = store[key]
         return read
 

@@ -69,7 +69,7 @@ def bundled_vectors(config: FolderSettings, detector: Detector, seed: int) -> Ve
         return store[key]
     sets = modality_named(config.modality).bundled(config.dataset)
     total, finished = sum(len(samples) for samples in sets.values()), 0
-    found: Vectors = {}
+    vectors: Vectors = {}
     bar = place.progress(0.0, f"What is lost? Scoring {total} samples that come with the project ...")
     for label, samples in sets.items():
         before = finished
@@ -77,13 +77,13 @@ def bundled_vectors(config: FolderSettings, detector: Detector, seed: int) -> Ve
         def progress(done: int, before: int = before) -> None:
             bar.progress(min((before + done) / total, 1.0))
 
-        found[label] = detector.score_vectors(samples, n=n_max, seed=seed, progress=progress)
+        vectors[label] = detector.score_vectors(samples, n=n_max, seed=seed, progress=progress)
         finished += len(samples)
     place.empty()
     while len(store) >= MOST:
         store.pop(next(iter(store)), None)
-    store[key] = found
-    return found
+    store[key] = vectors
+    return vectors
 
 
 def show_lost(lost: Lost, *, training: bool) -> None:

@@ -23,13 +23,13 @@ def reviewed(
     if len(samples) < FEWEST:
         return np.ones(len(samples), dtype=np.bool_)
     scores = Calibration(vectors, seed).scores(n, settings.aggregate)
-    found, m = contamination(scores), min(SHOWN, len(samples) - 1)
+    dirt, m = contamination(scores), min(SHOWN, len(samples) - 1)
     places = [int(i) for i in strangest(scores, m)]
-    if found.suspected:
-        st.warning(found.reading(), icon=":material/cleaning_services:")
+    if dirt.suspected:
+        st.warning(dirt.reading(), icon=":material/cleaning_services:")
     with st.expander(
         f"Do all of them belong? The {m} strangest",
-        expanded=found.suspected,
+        expanded=dirt.suspected,
         icon=":material/cleaning_services:",
     ):
         chosen = st.pills(

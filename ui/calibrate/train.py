@@ -222,9 +222,9 @@ def table(result: dict[str, object]) -> None:
     assert isinstance(rate, dict)
     assert isinstance(against, list)
     rows = [
-        f"| {escape(one['label'])} | {100 * one['auroc']:.1f} | {100 * one['interval'][0]:.1f} to {100 * one['interval'][1]:.1f} "
-        f"| {one['detected']:.0%} | {one['points']:,} |"
-        for one in against
+        f"| {escape(row['label'])} | {100 * row['auroc']:.1f} | {100 * row['interval'][0]:.1f} to {100 * row['interval'][1]:.1f} "
+        f"| {row['detected']:.0%} | {row['points']:,} |"
+        for row in against
     ]
     st.markdown(
         f"Of your test files **{rate['rate']:.1%}** are flagged at epsilon = {rate['epsilon']:g}, where chance explains "

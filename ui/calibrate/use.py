@@ -74,7 +74,7 @@ def offer(
 
     st.markdown("### Make it yours")
     name, belongs, missing = ask_name(f"{config.folder.name}-mine", "cal")
-    made = Detector(name, detector.scorer, own, belongs)  # no dataset: what belongs is no public one now
+    renewed = Detector(name, detector.scorer, own, belongs)  # no dataset: no public one belongs now
     parent = replace(detector, name=config.folder.name)  # as the visitor knows it
     card = calibration_card(name, parent, own, comparison, n, belongs=belongs, lost=lost)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -85,20 +85,20 @@ def offer(
             key="cal_use",
             disabled=bool(missing),
             on_click=use,
-            args=(made, card, config, lost),
+            args=(renewed, card, config, lost),
             help="On every page, for as long as this page is open.",
         )
         if not missing:
-            download(made, card)
+            download(renewed, card)
     if missing:
         st.caption(missing)
     return name
 
 
-def use(made: "Detector", card: str, parent: FolderSettings, lost: "Lost | None" = None) -> None:
+def use(detector: "Detector", card: str, parent: FolderSettings, lost: "Lost | None" = None) -> None:
     """The callback: from the next run on, all pages use it."""
-    add_detector(made, card, parent, lost)
-    st.session_state["detector"] = made.name
+    add_detector(detector, card, parent, lost)
+    st.session_state["detector"] = detector.name
     rerun_panels()
 
 
@@ -108,39 +108,39 @@ def where_to_go(name: str) -> None:
     link("guarantee", "What is promised", "verified", {"detector": name})
 
 
-def in_use(made: SessionDetector) -> None:
+def in_use(joined: SessionDetector) -> None:
     """What the visitor has made, where to go with it, how to keep it, and what was lost."""
-    detector = made.detector
+    detector = joined.detector
     st.success(
         f"**{escape(detector.name)}** is in use on every page. What belongs: **{escape(detector.summary)}**. It is "
-        f"{escape(made.parent)}, calibrated on {detector.calibration.k:,} files of yours, and lives as long as this page is open.",
+        f"{escape(joined.parent)}, calibrated on {detector.calibration.k:,} files of yours, and lives as long as this page is open.",
         icon=":material/check_circle:",
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         where_to_go(detector.name)
-        download(detector, made.card, key="own_download")
+        download(detector, joined.card, key="own_download")
         if is_own_machine() and st.button(
             "Save to my detectors",
             icon=":material/save:",
             key="own_save",
             help=f"A folder below {checkpoint_root().name}/; it is in the list whenever you start the program.",
         ):
-            keep_it(made)
+            keep_it(joined)
         st.button(
             "Forget it", icon=":material/delete:", key="own_forget", type="tertiary", on_click=forget_detector,
             args=(detector.name,),
         )  # fmt: skip
-    if made.lost is not None:
+    if joined.lost is not None:
         from ui.calibrate.lost import show_lost
 
-        show_lost(made.lost, training=False)
+        show_lost(joined.lost, training=False)
 
 
-def download(made: "Detector", card: str, key: str = "cal_download") -> None:
+def download(detector: "Detector", card: str, key: str = "cal_download") -> None:
     st.download_button(
         "Download",
-        lambda: packed_detector(made, card),
-        file_name=f"{made.name}.zip",
+        lambda: packed_detector(detector, card),
+        file_name=f"{detector.name}.zip",
         mime="application/zip",
         key=key,
         icon=":material/download:",
@@ -149,31 +149,31 @@ def download(made: "Detector", card: str, key: str = "cal_download") -> None:
     )
 
 
-def packed_detector(made: "Detector", card: str) -> bytes:
+def packed_detector(detector: "Detector", card: str) -> bytes:
     """The folder that `save_detector` writes, zipped."""
     from idecode_core.files.archives import zip_folder
     from idecode_core.folder.detector import save_detector
 
     with tempfile.TemporaryDirectory() as folder:
-        save_detector(made, folder, card)
-        return zip_folder(Path(folder), made.name)
+        save_detector(detector, folder, card)
+        return zip_folder(Path(folder), detector.name)
 
 
-def keep_it(made: SessionDetector) -> None:
+def keep_it(joined: SessionDetector) -> None:
     """Into the checkpoint root; from then on it is a detector like any other."""
     from idecode_core.errors import CheckpointError
     from idecode_core.folder.detector import save_detector
     from idecode_core.folder.place import new_place
 
-    name = made.detector.name
+    name = joined.detector.name
     if (checkpoint_root() / name).exists():
         raise CheckpointError(
             f"{name} is there already: expected a new name. Calibrate again under another name, or move that folder away."
         )
     with st.spinner("Saving ..."):
-        save_detector(made.detector, new_place(Path(name)), made.card, replace=False)
-    forget_detector(made.detector.name)
-    st.session_state["own_saved"] = made.detector.name
+        save_detector(joined.detector, new_place(Path(name)), joined.card, replace=False)
+    forget_detector(name)
+    st.session_state["own_saved"] = name
     st.rerun()
 
 

@@ -2,7 +2,6 @@
 
 import datetime
 from collections.abc import Callable
-from pathlib import Path
 
 import streamlit as st
 
@@ -70,17 +69,13 @@ def _open(key: str, notebook: Callable[[], Notebook]) -> None:
     """Into the session's folder where one is open, else into a new folder beside the sessions."""
     state = st.session_state
     try:
-        made, session = notebook(), opened()
-        path = made.write_into(session.folder if session is not None else _new_folder(made.name))
+        book, session = notebook(), opened()
+        new = f"notebooks/{book.name} {datetime.datetime.now():%Y-%m-%d %H.%M.%S}"
+        path = book.write_into(session.folder if session is not None else sessions_root().parent / new)
         state[f"{key}-opened"] = (str(path), "")
         state[f"{key}-opened"] = (str(path), studio.open_notebook(path))
     except IdecodeError as error:
         state[f"{key}-trouble"] = str(error)
-
-
-def _new_folder(name: str) -> Path:
-    stamp = f"{datetime.datetime.now():%Y-%m-%d %H.%M.%S}"
-    return sessions_root().parent / "notebooks" / f"{name} {stamp}"
 
 
 def _say_opened(key: str) -> None:

@@ -37,9 +37,13 @@ def pin_run(title: str, detector: str, settings: Mapping[str, Any], numbers: Map
 @panel("pins", on=JUDGED)
 def pin_judgement(title: str, screen: Any) -> None:
     """Pin how many of the batch on the screen are flagged."""
-    found: Judgement = screen.found
+    judgement: Judgement = screen.found
     settings = dict(vars(current()))
-    numbers = {"inputs": len(found), "flagged": found.is_ood.sum(), "median p": np.median(found.p_values)}
+    numbers = {
+        "inputs": len(judgement),
+        "flagged": judgement.is_ood.sum(),
+        "median p": np.median(judgement.p_values),
+    }
     pin_run(title, settings.pop("detector"), settings, numbers)
 
 
