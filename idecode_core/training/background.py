@@ -214,7 +214,9 @@ class Process:
 
         plan = plan_folder(**self.job, report=self.report, runs=self.here / "runs")
         self.seconds, self.stages = plan.seconds, plan.stages
-        self.write(phase="planned", sentences=plan.sentences(), what="", share=0.0, left=self.seconds)
+        self.write(
+            phase="planned", sentences=plan.sentences(in_app=True), what="", share=0.0, left=self.seconds
+        )
         end = time.monotonic() + WAITS
         while not self.told("go"):
             if self.told("stop") or time.monotonic() > end:

@@ -62,15 +62,15 @@ class FolderWork:
     runs: Path
     report: Report | None = None
 
-    def sentences(self) -> list[str]:
-        """What was found, what will be done, and how long it takes; for people."""
+    def sentences(self, *, in_app: bool = False) -> list[str]:
+        """What was found, what will be done, and how long it takes; for people, who have no commands in the app."""
         sizes = ", ".join(f"{count:,} {PURPOSES[name]}" for name, count in self.sizes.items() if count)
         return [
             *self.found.sentences(),
             self.plan.words(),
             f"Parts: {sizes}.",
             *([self.learning] if self.known else []),
-            *([few] if (few := self.too_few or self.few) else []),
+            *filter(None, (self.too_few, self.few(in_app=in_app))),
             *([f"Goes on with the unfinished run in {self.run}."] if self.goes_on else []),
             f"Expected time: {in_words(self.seconds)} on {self.device}.",
         ]
@@ -101,19 +101,20 @@ class FolderWork:
         share = SHARES["calibration"][0] + (0 if self.plan.validates else SHARES["validation"][0])
         return (
             f"Too few files: with {k} to calibrate, no p-value is below {1 / (k + 1):.2g}, so epsilon = {EPSILON:g} never flags "
-            f"anything. Bring at least {int(np.ceil(k_needed(EPSILON) / share))} files, or use an epsilon above {1 / (k + 1):.2g}. {self.few}"
+            f"anything. Bring at least {int(np.ceil(k_needed(EPSILON) / share))} files, or use an epsilon above {1 / (k + 1):.2g}."
         )
 
-    @property
-    def few(self) -> str:
+    def few(self, *, in_app: bool) -> str:
         """What else can be done with few files; "" for many."""
         count = len(self.found.files)
         if count >= FEW:
             return ""
-        return (
-            f"Fewer than {FEW} files: `train --judge NEW` judges new files at once without a detector; all {count} then fit and calibrate, "
-            f"and the smallest p-value is {1 / (count + 1):.2g}, not {1 / (self.sizes['calibration'] + 1):.2g}."
+        way = (
+            f"bring more, or choose Calibrate in place of Train: all {count} then calibrate the chosen detector"
+            if in_app
+            else f"`train --judge NEW` judges new files at once without a detector; all {count} then fit and calibrate"
         )
+        return f"Fewer than {FEW} files: {way}, and the smallest p-value is {1 / (count + 1):.2g}, not {1 / (self.sizes['calibration'] + 1):.2g}."
 
     @cached_property
     def seconds(self) -> float:

@@ -72,6 +72,10 @@ def test_it_plans_waits_for_a_word_and_ends_in_the_detector_that_train_folder_ma
     assert planned.phase == "planned", planned.error
     assert any("50 different images" in sentence for sentence in planned.sentences)
     assert planned.sentences[-1].startswith("Expected time: ")
+    (few,) = [sentence for sentence in planned.sentences if "Fewer than" in sentence]
+    assert "Calibrate in place of Train: all 50 then calibrate" in few
+    assert "0.02, not 0.062" in few  # 1 / 51, and 1 / 16 where 15 calibrate
+    assert "`" not in few  # nobody types a command there
     assert planned.left is not None
     time.sleep(0.5)
     assert background.look() == planned  # nothing is done before somebody says so

@@ -428,7 +428,7 @@ def test_fifty_files_are_enough_to_flag_at_the_usual_epsilon(own, small_network,
     (own / "001.png").unlink()
     fewer = plan_folder(own, tmp_path / "out" / "mine", ood=["textures-sample"], runs=tmp_path / "runs")
     assert "Bring at least 50 files" in fewer.too_few
-    assert "all 48 then fit and calibrate" in fewer.too_few
+    assert "all 48 then fit and calibrate" in " ".join(fewer.sentences())
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "runs").exists()  # looking and planning leave nothing behind
 
