@@ -81,8 +81,8 @@ def calibrate(
     rows = [{**told, "sets": catches}] if as_json else [{**told, **catch} for catch in catches]
     if inputs.print_rows(rows, as_json=as_json, as_csv=as_csv):
         return
-    if made.found is not None and (made.found.broken or made.found.copies or made.found.others):
-        typer.echo("\n".join(made.found.sentences()))
+    if made.scanned is not None and (made.scanned.broken or made.scanned.copies or made.scanned.others):
+        typer.echo("\n".join(made.scanned.sentences()))
     typer.echo("\n".join(made.sentences()))
 
 

@@ -88,7 +88,7 @@ def begin(job: Mapping[str, Any]) -> str:
     plain: dict[str, Any] = {
         key: value if isinstance(value, (bool, int, type(None))) else str(value) for key, value in job.items()
     }
-    plain["ood"] = [str(one) for one in job.get("ood", ())]
+    plain["ood"] = list(map(str, job.get("ood", ())))
     write_json(here / "job.json", {"token": token, "job": plain})
     write_json(here / "state.json", asdict(State("reading", str(job["out"]))))
     path = os.pathsep.join([str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -123,23 +123,21 @@ def is_running() -> bool:
         return False
 
 
-def look() -> State | None:
-    """How far the last training is, or how it ended; None where there was none."""
+def read_state() -> State | None:
     try:
-        state = State(**json.loads((place() / "state.json").read_text(encoding="utf-8")))
+        return State(**json.loads((place() / "state.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-    if state.is_running and not is_running():
-        return ended(state)
-    return state
 
 
-def ended(before: State) -> State:
-    """Of a process that has ended: it may have written its last word in between; else it was killed."""
-    with suppress(OSError, ValueError, TypeError):
-        state = State(**json.loads((place() / "state.json").read_text(encoding="utf-8")))
-        if not state.is_running:
-            return state
+def look() -> State | None:
+    """How far the last training is, or how it ended; None where there was none."""
+    before = read_state()
+    if before is None or not before.is_running or is_running():
+        return before
+    last = read_state()  # the process may have written its last word in between; else it was killed
+    if last is not None and not last.is_running:
+        return last
     return State(
         "failed", before.name, before.sentences, error="The training ended without a word: perhaps the machine was turned off or "
         "ran out of memory. What was done is kept: start it again with the same files, and it goes on where it was.",

@@ -32,7 +32,7 @@ class CalibratedFolder:
     detector: Detector
     folder: Path
     parent: Detector
-    found: Scan | None
+    scanned: Scan | None
     """What is in the user's folder; None for a dataset."""
     comparison: SourceComparison
     """The new calibration scores beside the parent's."""
@@ -102,17 +102,17 @@ def calibrate_folder(
     `review`, the names of so many strangest points, the strangest first, go to `do_not_belong`, which answers with the places of
     those that leave (`conformal.dirty`). `report` is called with (what is being done, how much of it is done, how much there is).
     """
-    parent_folder, others = find_detector(detector), [str(one) for one in ood]
+    parent_folder, others = find_detector(detector), list(map(str, ood))
     place = new_place(Path(out), replace, (source, parent_folder, *others))
     parent = load_detector(parent_folder, device, model=model, trust_program=trust_program)
     modality = parent.scorer.modality
-    points, found = points_of(str(source), modality, data_root, report)
+    points, scanned = points_of(str(source), modality, data_root, report)
     if review:
         strangest(range(len(points)), review)  # refuses a number that is too large before any work
-    if strict and found is not None and found.broken:
-        raise InputError(f"{len(found.broken)} of the files cannot be read (--strict): {found.broken[0]}")
+    if strict and scanned is not None and scanned.broken:
+        raise InputError(f"{len(scanned.broken)} of the files cannot be read (--strict): {scanned.broken[0]}")
     parts = parts_by_content(parent_folder)
-    contents = list(map(content_of, points)) if found is None else [file.content for file in found.files]
+    contents = list(map(content_of, points)) if scanned is None else [file.content for file in scanned.files]
     if not allow_training_files:
         refuse_files_of(parent.name, parts, contents, str(source), MODEL_PARTS)
     outside = {name: points_of(name, modality, data_root, report)[0] for name in others}
@@ -123,27 +123,27 @@ def calibrate_folder(
         if report is not None:
             report("calibrating", done, len(points))
 
-    made = Detector.calibrate(
+    new = Detector.calibrate(
         place.name, parent.scorer, points, n_max=n_max, seed=seed, summary=belongs, progress=progress
     )
-    n = min(5, made.calibration.n_max, parent.calibration.n_max)
-    scores = made.calibration.scores(n)
+    n = min(5, new.calibration.n_max, parent.calibration.n_max)
+    scores = new.calibration.scores(n)
     dirt, shown = contamination(scores), strangest(scores, review).tolist() if review else []
-    names = [f"number {i}" if found is None else found.files[i].name for i in shown]
+    names = [f"number {i}" if scanned is None else scanned.files[i].name for i in shown]
     out_of_it = [shown[i] for i in do_not_belong(names)] if names and do_not_belong else []
     if out_of_it:
-        made = changed(made, calibration=trimmed(made.calibration, review, out_of_it, n=n))
+        new = changed(new, calibration=trimmed(new.calibration, review, out_of_it, n=n))
         contents = [content for i, content in enumerate(contents) if i not in out_of_it]
     vectors = {name: parent.score_vectors(some, n=n, seed=seed) for name, some in outside.items()}
-    lost = what_is_lost(parent.calibration, made.calibration, vectors, n=n, epsilon=EPSILON)
-    comparison = compare(made.calibration.scores(n), parent.calibration.scores(n))
-    card = calibration_card(place.name, parent, made.calibration, comparison, n, belongs=belongs, lost=lost)
+    lost = what_is_lost(parent.calibration, new.calibration, vectors, n=n, epsilon=EPSILON)
+    comparison = compare(new.calibration.scores(n), parent.calibration.scores(n))
+    card = calibration_card(place.name, parent, new.calibration, comparison, n, belongs=belongs, lost=lost)
     listed = _files_table(parts, contents)
     if review:
-        card += f"\n## Reviewed\n\n{what_it_promises(made.calibration.k, len(out_of_it), review)}\n"
-    save_detector(made, place, card, beside={FILES: lambda path: write_text(path, listed)}, replace=replace)
+        card += f"\n## Reviewed\n\n{what_it_promises(new.calibration.k, len(out_of_it), review)}\n"
+    save_detector(new, place, card, beside={FILES: lambda path: write_text(path, listed)}, replace=replace)
     removed = tuple(name for i, name in zip(shown, names, strict=True) if i in out_of_it)
-    return CalibratedFolder(made, place, parent, found, comparison, lost, n, dirt, review, removed)
+    return CalibratedFolder(new, place, parent, scanned, comparison, lost, n, dirt, review, removed)
 
 
 def _files_table(parts: Mapping[str, str], contents: Sequence[str]) -> str:

@@ -53,7 +53,7 @@ def train_recipe(
     run = run_folder(RUNS, place.name, recipe_work(task, epochs))
     with held(run, world):
         hook = step(run, epochs) if step and world.is_first else None
-        made = train_and_finish(
+        detector = train_and_finish(
             task,
             run,
             place,
@@ -64,9 +64,9 @@ def train_recipe(
             report=report,
             replace=replace,
         )
-    if made is not None:
+    if detector is not None:
         write_card(place)
-    return place, made
+    return place, detector
 
 
 def device_of_process(device: str | None) -> torch.device:

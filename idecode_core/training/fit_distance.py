@@ -59,11 +59,11 @@ def in_pieces(
     for start in range(0, len(files), PIECE):
         piece = files[start : start + PIECE]
         stored = folder / f"{start:07d}.npz"
-        found = read_piece(stored, piece)
-        if found is None:
-            found = work(piece)
-            write_npz(stored, {"found": found, "contents": np.array(piece.contents)})
-        done.append(found)
+        answer = read_piece(stored, piece)
+        if answer is None:
+            answer = work(piece)
+            write_npz(stored, {"found": answer, "contents": np.array(piece.contents)})
+        done.append(answer)
         if report is not None:
             report(what, start + len(piece), len(files))
     return np.concatenate(done)
@@ -131,15 +131,15 @@ def fit(
     tried = judged(plan, seen, parts, report, known) if plan.candidates else {}
     usual = best({name: tried[name] for name in plan.tries}, good=GOOD) if plan.tries else plan.model
     taken = usual if known is None else learned(tried, usual)
-    found = _fitted(plan, seen, parts, classes, run, report, taken)
+    fitted = _fitted(plan, seen, parts, classes, run, report, taken)
     if known is None or parts.test is None:
-        return replace(found, tried=tried)
+        return replace(fitted, tried=tried)
 
     def other() -> Scorer:
         told = None if report is None else lambda _, done, total: report("measuring", done, total)
         return _fitted(plan, seen, parts, (), run / "measuring", told, usual).scorer
 
-    return replace(found, tried=tried, gained=gained(found, usual, other, parts.test.samples, known))
+    return replace(fitted, tried=tried, gained=gained(fitted, usual, other, parts.test.samples, known))
 
 
 def _fitted(
@@ -197,16 +197,16 @@ def judged(
     changed = strange_pictures(pictures, generator=np.random.default_rng(FIT_SEED))
     if known is not None:
         changed |= {KNOWN: [seen.preprocessing(picture) for picture in known.choose]}
-    found: dict[str, dict[str, float]] = {}
+    by_model: dict[str, dict[str, float]] = {}
     for done, model in enumerate(plan.candidates, start=1):
-        own = seen if model == plan.model else features_of(plan, seen.device, model)
-        z, y = own.encode(files.at(kept), n=1, seed=FIT_SEED), torch.from_numpy(classes[kept])
-        scorer = distance(model, own, z, y)
+        features = seen if model == plan.model else features_of(plan, seen.device, model)
+        z, y = features.encode(files.at(kept), n=1, seed=FIT_SEED), torch.from_numpy(classes[kept])
+        scorer = distance(model, features, z, y)
         inside = scorer.score(pictures, n=1, seed=0).score_vectors[:, 0]
-        found[model] = {
+        by_model[model] = {
             kind: auroc(inside, scorer.score(strange, n=1, seed=0).score_vectors[:, 0])
             for kind, strange in changed.items()
         }
         if report is not None:
             report("trying", done, len(plan.candidates))
-    return found
+    return by_model

@@ -46,12 +46,8 @@ def fit_sounds(
     if model is None:
         return Fitted(statistics, nearest_right(statistics, task.parts.calibration), {}, STATISTICS)
     classifier = task.scorer(model)
-    accuracy = float(
-        np.mean(
-            classifier.logits(task.parts.calibration.samples).argmax(dim=1).numpy()
-            == task.parts.calibration.y
-        )
-    )
+    named = classifier.logits(task.parts.calibration.samples).argmax(dim=1).numpy()
+    accuracy = float(np.mean(named == task.parts.calibration.y))
     if plan.model == CLASSIFIER:
         return Fitted(classifier, accuracy, {}, CLASSIFIER)
     merged = both(classifier, statistics, task.parts.validation.samples, seed)
@@ -62,8 +58,8 @@ def fit_sounds(
     fitted = Fitted(scorers[taken], accuracy, {}, taken, tried)
     if known is None or task.parts.test is None:
         return fitted
-    said = gained(fitted, usual, lambda: scorers[usual], task.parts.test.samples, known)
-    return replace(fitted, gained=said)
+    gain = gained(fitted, usual, lambda: scorers[usual], task.parts.test.samples, known)
+    return replace(fitted, gained=gain)
 
 
 def nearest_right(scorer: SoundStatistics, part: Any) -> float:
@@ -79,7 +75,7 @@ def both(
 ) -> MergedScorer:
     """Merged, ranked among the validation clips."""
     members = (classifier, statistics)
-    references = tuple(one.score(clips, n=REFERENCE_DRAWS, seed=seed).score_vectors for one in members)
+    references = tuple(member.score(clips, n=REFERENCE_DRAWS, seed=seed).score_vectors for member in members)
     return MergedScorer(members, (CLASSIFIER, STATISTICS), references, (1.0, 1.0))
 
 
@@ -88,12 +84,12 @@ def judged(merged: MergedScorer, clips: Sequence[Any], seed: int, known: Known |
     validation clip is ranked among the others, never among itself."""
 
     def scored(points: Sequence[Any]) -> list[Vectors]:
-        return [one.score(points, n=JUDGED_DRAWS, seed=seed).score_vectors for one in merged.members]
+        return [member.score(points, n=JUDGED_DRAWS, seed=seed).score_vectors for member in merged.members]
 
-    def left_one_out(own: Sequence[Vectors]) -> Vectors:
+    def left_one_out(parts: Sequence[Vectors]) -> Vectors:
         rows = [
             merge_vectors(
-                [part[i : i + 1] for part in own],
+                [part[i : i + 1] for part in parts],
                 [np.delete(r, i, axis=0) for r in merged.references],
                 merged.weights,
             )
@@ -101,9 +97,9 @@ def judged(merged: MergedScorer, clips: Sequence[Any], seed: int, known: Known |
         ]
         return np.concatenate(rows)
 
-    own: list[Vectors] = scored(clips)
+    known_vectors = scored(clips)
     tried = Judged()
-    inside = {BOTH: left_one_out(own), CLASSIFIER: own[0], STATISTICS: own[1]}
+    inside = {BOTH: left_one_out(known_vectors), CLASSIFIER: known_vectors[0], STATISTICS: known_vectors[1]}
     strangers: dict[str, Sequence[Any]] = {
         **strange_sounds(clips),
         **({KNOWN: known.choose} if known else {}),

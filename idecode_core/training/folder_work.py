@@ -45,7 +45,7 @@ class FolderWork:
 
     source: Path
     out: Path
-    found: Scan
+    scanned: Scan
     parts: UserSplit
     plan: Plan
     device: torch.device
@@ -66,7 +66,7 @@ class FolderWork:
         """What was found, what will be done, and how long it takes; for people, who have no commands in the app."""
         sizes = ", ".join(f"{count:,} {PURPOSES[name]}" for name, count in self.sizes.items() if count)
         return [
-            *self.found.sentences(),
+            *self.scanned.sentences(),
             self.plan.words(),
             f"Parts: {sizes}.",
             *([self.learning] if self.known else []),
@@ -76,7 +76,7 @@ class FolderWork:
         ]
 
     def __repr__(self) -> str:
-        return f"FolderPlan({self.out.name!r}, {self.plan.model}, {len(self.found.files):,} files, {in_words(self.seconds)})"
+        return f"FolderPlan({self.out.name!r}, {self.plan.model}, {len(self.scanned.files):,} files, {in_words(self.seconds)})"
 
     @property
     def learning(self) -> str:
@@ -106,7 +106,7 @@ class FolderWork:
 
     def few(self, *, in_app: bool) -> str:
         """What else can be done with few files; "" for many."""
-        count = len(self.found.files)
+        count = len(self.scanned.files)
         if count >= FEW:
             return ""
         way = (
@@ -120,11 +120,11 @@ class FolderWork:
     def seconds(self) -> float:
         """About how long the work takes, measured on a few steps."""
         scored = self.sizes["calibration"] + self.sizes["test"] + sum(map(len, self.outside))
-        if self.found.modality == "audio" and not self.plan.trains:
+        if self.scanned.modality == "audio" and not self.plan.trains:
             return 0.1 * scored
         if not self.plan.is_frozen:
             return 1.2 * plan.seconds_to_train(self.task)
-        named = self.sizes["calibration"] if self.found.classes else 0
+        named = self.sizes["calibration"] if self.scanned.classes else 0
         fitted = self.plan.fit_draws * self.sizes["proper"] * (2 if self.known else 1)
         views = fitted + named + plan.N_MAX * scored
         return 1.5 * views * fit_distance.seconds_per_variant(self.features)
@@ -132,13 +132,13 @@ class FolderWork:
     @property
     def stages(self) -> Mapping[str, float]:
         """What `report` will be called with, in its order, and about how much of the work each is."""
-        tested = {"yours-test": self.sizes["test"], **{one.name: len(one) for one in self.outside}}
+        tested = {"yours-test": self.sizes["test"], **{ood.name: len(ood) for ood in self.outside}}
         scored = {"calibrating": self.sizes["calibration"], **tested}
-        if self.found.modality == "audio" and not self.plan.trains:
+        if self.scanned.modality == "audio" and not self.plan.trains:
             return {name: float(count) for name, count in scored.items()}
         if not self.plan.is_frozen:  # as `seconds` has it, all but a sixth
             return {"training": 5.0 * sum(scored.values()), **scored}
-        named = {"naming classes": self.sizes["calibration"]} if self.found.classes else {}
+        named = {"naming classes": self.sizes["calibration"]} if self.scanned.classes else {}
         tried = {"trying": 5.0 * fit_distance.MOST_FITTED} if self.plan.candidates else {}
         fitted = tried | {"fitting": self.plan.fit_draws * self.sizes["proper"], **named}
         fitted |= {"measuring": fitted["fitting"]} if self.known else {}
@@ -152,23 +152,23 @@ class FolderWork:
     @cached_property
     def task(self) -> Task:
         """Of a plan that trains a network of its own."""
-        recipe = plan.user_recipe(self.plan, self.found, self.out.name, self.summary, self.seed)
+        recipe = plan.user_recipe(self.plan, self.scanned, self.out.name, self.summary, self.seed)
         shows = recipe.shows
         parts: Any
-        if self.found.modality == "audio":
-            parts = sound_parts(self.found, self.parts, shows.features)
+        if self.scanned.modality == "audio":
+            parts = sound_parts(self.scanned, self.parts, shows.features)
         else:
-            parts = small_image_parts(self.found, self.parts, Preprocessing(shows.size, shows.grey))
+            parts = small_image_parts(self.scanned, self.parts, Preprocessing(shows.size, shows.grey))
         return make_task(recipe, parts, self.device)
 
     @cached_property
     def work(self) -> dict[str, Any]:
         """All that determines what the run makes, ready for JSON."""
-        listed = files_table(self.found, self.parts) + self.found.left_out
+        listed = files_table(self.scanned, self.parts) + self.scanned.left_out
         work = {
             "files": hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest(),
-            "outside": {one.name: fingerprint(one.points) for one in self.outside},
-            "known": {one.name: fingerprint(one.points) for one in self.known},
+            "outside": {ood_set.name: fingerprint(ood_set.points) for ood_set in self.outside},
+            "known": {ood_set.name: fingerprint(ood_set.points) for ood_set in self.known},
             "plan": asdict(self.plan),
             "settings": self.settings,
             "summary": self.summary,
@@ -201,19 +201,19 @@ class FolderWork:
         """What a training record says beyond the recipe."""
         return {
             SOURCE: str(self.source),
-            "modality": self.found.modality,
-            "labels": "folders" if self.found.classes else "none",
-            "class_names": list(self.found.classes),
-            "files": len(self.found.files),
-            "broken": len(self.found.broken),
-            "copies": len(self.found.copies),
+            "modality": self.scanned.modality,
+            "labels": "folders" if self.scanned.classes else "none",
+            "class_names": list(self.scanned.classes),
+            "files": len(self.scanned.files),
+            "broken": len(self.scanned.broken),
+            "copies": len(self.scanned.copies),
             "plan": self.plan.words(),
         }
 
     @property
     def beside(self) -> dict[str, Writer]:
-        listed = files_table(self.found, self.parts, self.known)
+        listed = files_table(self.scanned, self.parts, self.known)
         files: dict[str, Writer] = {FILES: lambda path: write_text(path, listed)}
-        if self.found.left_out:
-            files["left-out.txt"] = lambda path: write_text(path, self.found.left_out)
+        if self.scanned.left_out:
+            files["left-out.txt"] = lambda path: write_text(path, self.scanned.left_out)
         return files

@@ -71,7 +71,7 @@ def judge_folder(
 
     Pictures are described by the frozen network's features, the mean of some draws, and sounds by statistics of their log-mel bands.
     """
-    belongs, asked = (scan(one, "audio" if audio else "image", "none", report) for one in (source, new))
+    belongs, asked = (scan(files, "audio" if audio else "image", "none", report) for files in (source, new))
     neighbour = 1 if audio else K
     if len(belongs.files) <= neighbour or not asked.files:
         raise InputError(
@@ -91,7 +91,7 @@ def _pictures(scans: Sequence[Scan], device: str | None) -> list[FloatArray]:
     side = float(np.median([file.side for file in scans[0].files]))
     size = plan.SMALL if side <= plan.SMALL_UP_TO else plan.PHOTOGRAPH
     seen = features_of(plan.Plan("neighbours", size, ""), device_of_process(device))
-    return [seen.encode(one.listed(), n=N, seed=FIT_SEED).mean(dim=1).double().numpy() for one in scans]
+    return [seen.encode(files.listed(), n=N, seed=FIT_SEED).mean(dim=1).double().numpy() for files in scans]
 
 
 def _sounds(scans: Sequence[Scan], device: str | None) -> list[FloatArray]:
@@ -103,7 +103,7 @@ def _sounds(scans: Sequence[Scan], device: str | None) -> list[FloatArray]:
     )  # fmt: skip
     z = [
         np.stack([listener.described(point.x.blocks)[0].flatten().cpu().double().numpy() for point in points])
-        for points in (prepared(listener, one.listed(), FIT_SEED) for one in scans)
+        for points in (prepared(listener, files.listed(), FIT_SEED) for files in scans)
     ]
     spread = np.maximum(np.concatenate(z).std(axis=0), 1e-6)
-    return [one / spread for one in z]
+    return [described / spread for described in z]

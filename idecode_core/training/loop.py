@@ -196,10 +196,10 @@ def train(
                 tally.add(1, loss.item(), right)
                 if progress is not None:
                     progress(epoch, step, steps, tally.loss / tally.points)
-        found = validate(task, average)
+        outcome = validate(task, average)
         seconds = time.monotonic() - began
         log.append(
-            EpochLog(epoch, tally.loss / steps, seconds, tally.accuracy, found.mean_loss, found.accuracy)
+            EpochLog(epoch, tally.loss / steps, seconds, tally.accuracy, outcome.mean_loss, outcome.accuracy)
         )
         if world.is_first:
             if kept_epoch(log) is log[-1]:

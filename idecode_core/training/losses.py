@@ -25,6 +25,6 @@ def centre_triplet(z: Tensor, labels: Tensor, margin: float = MARGIN) -> Tensor:
     one_hot = torch.nn.functional.one_hot(labels, len(classes)).to(z.dtype)  # (points, classes)
     centres = (one_hot.T @ z) / one_hot.sum(dim=0)[:, None]  # (classes, d)
     distances = torch.cdist(z, centres).square()  # (points, classes)
-    own = distances.gather(1, labels[:, None]).squeeze(1)
+    to_its_centre = distances.gather(1, labels[:, None]).squeeze(1)
     others = distances.masked_fill(one_hot.bool(), torch.inf).amin(dim=1)
-    return torch.relu(own + margin - others).mean()
+    return torch.relu(to_its_centre + margin - others).mean()

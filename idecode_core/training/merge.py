@@ -107,10 +107,10 @@ def shared_split(folders: Sequence[Path]) -> Split:
     ]
     first, calibration = splits[0], splits[0].calibration
     held_out = np.union1d(first.validation, first.calibration)
-    for folder, own, split in zip(folders, data, splits, strict=True):
+    for folder, trained_on, split in zip(folders, data, splits, strict=True):
         same = np.array_equal(split.proper, first.proper) and split.points == first.points
         calibration = np.intersect1d(calibration, split.calibration)
-        if own != data[0] or not same or not len(calibration):
+        if trained_on != data[0] or not same or not len(calibration):
             raise CheckpointError(
                 f"{folders[0]} and {folder} were trained on different splits, so no points are held out from both: "
                 "train both with the same dataset and seed."
@@ -147,8 +147,8 @@ def score_members(
     """Score vectors (N, n) of scorers that differ in their base NCM only, from one pass where they can."""
     if all(hasattr(scorer, "score_under") for scorer in scorers):
         ncms = [scorer.base_ncm for scorer in scorers]
-        found = scorers[0].score_under(list(dict.fromkeys(ncms)), samples, n=n, seed=seed, progress=progress)
-        return [found[ncm].score_vectors for ncm in ncms]
+        by_ncm = scorers[0].score_under(list(dict.fromkeys(ncms)), samples, n=n, seed=seed, progress=progress)
+        return [by_ncm[ncm].score_vectors for ncm in ncms]
     return [s.score(samples, n=n, seed=seed, progress=progress).score_vectors for s in scorers]
 
 
@@ -174,13 +174,14 @@ def build_merged(
 
     def scored(part: Any, n: int) -> list[Vectors]:
         """Score vectors of a part by member."""
-        found: dict[int, Vectors] = {}
+        by_place: dict[int, Vectors] = {}
         for folder in folders:
             places = [i for i, member in enumerate(members) if member.folder == folder]
             report = None if progress is None else _reporter(progress, folder.name, len(part))
-            own = score_members([scorers[i] for i in places], part.samples, n=n, seed=seed, progress=report)
-            found |= dict(zip(places, own, strict=True))
-        return [found[i] for i in range(len(members))]
+            readings = [scorers[i] for i in places]
+            vectors = score_members(readings, part.samples, n=n, seed=seed, progress=report)
+            by_place |= dict(zip(places, vectors, strict=True))
+        return [by_place[i] for i in range(len(members))]
 
     merged = MergedScorer(
         tuple(scorers),
@@ -212,10 +213,10 @@ def merge(
         )
     chosen = [Member.parse(text, value) for text, value in zip(members, weights, strict=True)]
     place = new_place(Path(out), replace, [member.folder for member in chosen])
-    made = build_merged(chosen, data_root=data_root, name=place.name, progress=report)
-    save_detector(made, place, selection_leak=selection_leak_of(chosen), replace=replace)
+    merged = build_merged(chosen, data_root=data_root, name=place.name, progress=report)
+    save_detector(merged, place, selection_leak=selection_leak_of(chosen), replace=replace)
     write_card(place)
-    return place, made
+    return place, merged
 
 
 def selection_leak_of(members: Sequence[Member]) -> str:

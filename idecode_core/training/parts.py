@@ -104,9 +104,9 @@ def image_split(recipe: Recipe[Pictures], points: int) -> Split:
     before = read_split(other) if (other / "split.npz").is_file() else None
     if before is None or before.points != points:
         if recipe.shows.split_of:
-            found = "no split.npz" if before is None else f"a split of {before.points:,}"
+            got = "no split.npz" if before is None else f"a split of {before.points:,}"
             raise DataError(
-                f"{recipe.name} holds out the points of {other}: expected its split of {points:,} pictures, got {found}. "
+                f"{recipe.name} holds out the points of {other}: expected its split of {points:,} pictures, got {got}. "
                 f"Train that one first, on the same data: python -m idecode_core train {other.name} --out {other}"
             )
         return split_indices(points, seed=recipe.seed)  # training says what it cannot start from
@@ -132,11 +132,13 @@ def without_validation(proper: NDArray[np.int64], calibration: NDArray[np.int64]
 def _esc50(recipe: Recipe[Sounds], root: Root) -> Parts[SoundSet]:
     sounds = load_sounds("esc50-train", root)
     shows = recipe.shows
-    own = sounds.where(esc50_classes(shows.part))
-    split = by_fold(own, ESC50_TRAINING_FOLDS, ESC50_CALIBRATION_FOLDS, shows.calibration_points, recipe.seed)
+    known = sounds.where(esc50_classes(shows.part))
+    split = by_fold(
+        known, ESC50_TRAINING_FOLDS, ESC50_CALIBRATION_FOLDS, shows.calibration_points, recipe.seed
+    )
     tests = {c: sounds.where(esc50_classes(c), ESC50_TEST_FOLDS) for c in ESC50_CATEGORIES}
     test = tests.pop(shows.part)
-    return divide(own, split, test, {f"esc50-{category}": part for category, part in tests.items()})
+    return divide(known, split, test, {f"esc50-{category}": part for category, part in tests.items()})
 
 
 def _spoken_digits(recipe: Recipe[Sounds], root: Root) -> Parts[SoundSet]:
@@ -150,13 +152,12 @@ def _fsdnoisy18k(recipe: Recipe[Sounds], root: Root) -> Parts[SoundSet]:
     """App. C.2: as many random calibration clips of each class, the official test part, the other three sets as OOD."""
     folder = data_root(root) / FSD_FOLDER
     number = int(recipe.shows.part)
-    own = FSD_SETS[number]
-    sounds = load_fsdnoisy18k(folder, "train", own)
+    known = FSD_SETS[number]
+    sounds = load_fsdnoisy18k(folder, "train", known)
     generator = np.random.default_rng(recipe.seed)
-    each = recipe.shows.calibration_points // len(own)
-    held_out = np.sort(
-        np.concatenate([generator.permutation(np.flatnonzero(sounds.y == c))[:each] for c in range(len(own))])
-    )
+    per_class = recipe.shows.calibration_points // len(known)
+    drawn = [generator.permutation(np.flatnonzero(sounds.y == c))[:per_class] for c in range(len(known))]
+    held_out = np.sort(np.concatenate(drawn))
     tests = [load_fsdnoisy18k(folder, "test", classes) for classes in FSD_SETS]
     return divide(
         sounds,

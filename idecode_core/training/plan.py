@@ -114,15 +114,15 @@ class Plan:
                 " or one of them, if it tells validation files clearly better from changed ones,"
             )
         if self.model in sounds:
-            said = f"{sounds[self.model]} SpecAugment as transforms: {self.why}."
-            return said[0].upper() + said[1:]
+            sentence = f"{sounds[self.model]} SpecAugment as transforms: {self.why}."
+            return sentence[0].upper() + sentence[1:]
         grey = ", grey" if self.grey else ""
         return f"A compact network at {self.size} px{grey} learns to name rotations, {length}: {self.why}."
 
 
 def choose(
-    found: Scan,
-    own: UserSplit,
+    scanned: Scan,
+    user_split: UserSplit,
     device: torch.device,
     model: str | None = None,
     epochs: int | None = None,
@@ -135,15 +135,16 @@ def choose(
         )
     if model is not None and model not in get_args(Model):
         raise SettingError(f"No model is called {model!r}; expected one of {', '.join(get_args(Model))}.")
-    proper = len(own.split.proper)
-    side = float(np.median([file.side for file in found.files]))
+    proper = len(user_split.split.proper)
+    side = float(np.median([file.side for file in scanned.files]))
     tries: tuple[Model, ...] = ()
-    if found.modality == "audio":
+    if scanned.modality == "audio":
         if model not in (None, *HEARD):
             raise SettingError(
                 f"{model} is for pictures; sounds have {', '.join(HEARD)}: leave --model out, or name one."
             )
-        why = f"{len(found.classes)} classes to tell apart" if found.classes else "kinds are found by k-means"
+        classes = len(scanned.classes)
+        why = f"{classes} classes to tell apart" if classes else "kinds are found by k-means"
         if model == "statistics":
             return Plan("statistics", SOUND_RATE, "as you asked")
         epochs = epochs or int(np.clip(round(CLIPS_SHOWN / proper), 8, 80))
@@ -177,7 +178,7 @@ def choose(
     shown = SHOWN["cuda" if device.type == "cuda" else "cpu"]
     epochs = epochs or int(np.clip(round(shown / proper), 4, 100))
     batch = int(np.clip(2 ** int(np.log2(max(proper / 8, 1))), 8, 256))
-    grey = all(file.grey for file in found.files)
+    grey = all(file.grey for file in scanned.files)
     return Plan(
         "rotations", 32 if side <= TINY_UP_TO else 64, why, batch=min(batch, proper), epochs=epochs, grey=grey
     )
@@ -190,27 +191,24 @@ def _preferred(proper: int, side: float) -> tuple[Model, str]:
         )
     if side <= TINY_UP_TO and proper >= MANY:
         return "rotations", f"{proper:,} small pictures are enough to learn from"
-    return (
-        "mahalanobis",
-        f"{proper:,} pictures are too few to learn features from",
-    )
+    return "mahalanobis", f"{proper:,} pictures are too few to learn features from"
 
 
-def sound_features(found: Scan) -> LogMel:
+def sound_features(scanned: Scan) -> LogMel:
     """Short sounds are looked at in shorter steps."""
-    short = float(np.median([file.side for file in found.files])) < 1.5
+    short = float(np.median([file.side for file in scanned.files])) < 1.5
     return LogMel(sample_rate=SOUND_RATE, fft=512, hop=128) if short else LogMel(sample_rate=SOUND_RATE)
 
 
-def user_recipe(plan: Plan, found: Scan, name: str, summary: str, seed: int) -> Recipe[Any]:
+def user_recipe(plan: Plan, scanned: Scan, name: str, summary: str, seed: int) -> Recipe[Any]:
     """The recipe of a plan that trains a network of its own."""
-    dataset = user_dataset(found)
-    if found.modality == "audio":
+    dataset = user_dataset(scanned)
+    if scanned.modality == "audio":
         return Recipe(
             name,
             dataset,
             Sounds(
-                sound_features(found), masks_from=max(2, plan.epochs // 4), mixup=0.3, calibration_points=0
+                sound_features(scanned), masks_from=max(2, plan.epochs // 4), mixup=0.3, calibration_points=0
             ),
             SpecAugment(),
             "soft_disagreement",

@@ -119,16 +119,11 @@ class Recipe(Generic[Shown]):
         return self.shows.modality
 
     @property
-    def known_classes(self) -> tuple[int, ...]:
-        """The classes that it is trained on, where these are not all."""
-        return self.shows.classes if isinstance(self.shows, Pictures) else ()
-
-    @property
     def in_distribution(self) -> str:
         """The public dataset that the detector is about, or the one class of it: "cifar10/horse"."""
-        names, classes = class_names(self.dataset), self.known_classes
-        if names and len(classes) == 1:
-            return f"{self.dataset}/{names[classes[0]]}"
+        names = class_names(self.dataset)
+        if names and isinstance(self.shows, Pictures) and len(self.shows.classes) == 1:
+            return f"{self.dataset}/{names[self.shows.classes[0]]}"
         return PART_OF.get(self.dataset, self.dataset)
 
     @property

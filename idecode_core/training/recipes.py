@@ -262,18 +262,7 @@ def _one_class(name: str, dataset: str, model: ModelConfig, classes: tuple[int, 
     )
 
 
-CIFAR10_KINDS = (
-    "airplanes",
-    "cars",
-    "birds",
-    "cats",
-    "deer",
-    "dogs",
-    "frogs",
-    "horses",
-    "ships",
-    "trucks",
-)
+CIFAR10_KINDS = ("airplanes", "cars", "birds", "cats", "deer", "dogs", "frogs", "horses", "ships", "trucks")
 CIFAR100_KINDS = {9: "buildings", 10: "landscapes", 13: "invertebrates", 17: "trees"}
 """Superclasses of CIFAR-100 that stand in our table."""
 

@@ -30,10 +30,10 @@ def for_testing(bundled: Sequence[Sound]) -> Sequence[Sound]:
 
 def strange_sounds(clips: Sequence[Sound]) -> dict[str, list[Sound]]:
     """Kind of change -> sounds: the clips slower and faster, and parts of bundled sounds as long as the clips are."""
-    made = {name: [at_speed(clip, speed) for clip in clips] for name, speed in SPEEDS.items()}
+    at_speeds = {name: [at_speed(clip, speed) for clip in clips] for name, speed in SPEEDS.items()}
     seconds = float(np.median([clip.seconds for clip in clips]))
     others = [sound for bundled in bundled_sounds().values() for sound in for_choosing(bundled)]
-    return {**made, "other sounds": [for_seconds(sound, seconds) for sound in others]}
+    return {**at_speeds, "other sounds": [for_seconds(sound, seconds) for sound in others]}
 
 
 def at_speed(clip: Sound, speed: float) -> Sound:
@@ -62,8 +62,8 @@ def cut_and_pasted(picture: Pixels, *, generator: np.random.Generator) -> Pixels
     """A piece of 1 to 6 % of the area stands at another place (CutPaste, Li et al. 2021, arXiv 2104.04015)."""
     side = len(picture)
     area, ratio = generator.uniform(0.01, 0.06), generator.uniform(0.5, 2.0)
-    h, w = (max(2, round(side * np.sqrt(area * one))) for one in (ratio, 1 / ratio))
-    (top, to), (left, beside) = (generator.integers(0, side - one + 1, size=2) for one in (h, w))
+    h, w = (max(2, round(side * np.sqrt(area * shape))) for shape in (ratio, 1 / ratio))
+    (top, to), (left, beside) = (generator.integers(0, side - length + 1, size=2) for length in (h, w))
     changed = picture.copy()
     changed[to : to + h, beside : beside + w] = picture[top : top + h, left : left + w]
     return changed
@@ -89,8 +89,8 @@ def vanished(picture: Pixels, *, generator: np.random.Generator) -> Pixels:
     most, chosen = -1.0, (slice(1, 3), slice(1, 3))
     for _ in range(PIECES_LOOKED_AT):
         area, ratio = generator.uniform(0.003, 0.03), generator.uniform(0.5, 2.0)
-        h, w = (max(2, round(side * np.sqrt(area * one))) for one in (ratio, 1 / ratio))
-        top, left = (int(generator.integers(1, side - one)) for one in (h, w))
+        h, w = (max(2, round(side * np.sqrt(area * shape))) for shape in (ratio, 1 / ratio))
+        top, left = (int(generator.integers(1, side - length)) for length in (h, w))
         piece = picture[top - 1 : top + h + 1, left - 1 : left + w + 1].mean(axis=2)
         border = np.concatenate([piece[0], piece[-1], piece[:, 0], piece[:, -1]])
         stands_out = float(np.ptp(piece[1:-1, 1:-1]) / (np.ptp(border) + 1))
@@ -101,9 +101,8 @@ def vanished(picture: Pixels, *, generator: np.random.Generator) -> Pixels:
     down, right = (np.linspace(0, 1, count)[1:-1] for count in around.shape[:2])
     between = (around[:1, 1:-1] * (1 - down)[:, None, None] + around[-1:, 1:-1] * down[:, None, None]) / 2
     between += (around[1:-1, :1] * (1 - right)[:, None] + around[1:-1, -1:] * right[:, None]) / 2
-    grain = np.median(
-        np.abs(np.diff(around[[0, -1]], axis=1))
-    )  # about the standard deviation, of grain alone
+    # about the standard deviation, of grain alone
+    grain = np.median(np.abs(np.diff(around[[0, -1]], axis=1)))
     changed = picture.copy()
     noisy = between + generator.normal(0, grain, between.shape)
     changed[rows, columns] = np.clip(noisy, 0, 255).astype(np.uint8)

@@ -86,8 +86,8 @@ class FolderPlan(FolderWork):
                 lambda: fit_distance.fit(
                     self.plan,
                     self.features,
-                    file_parts(self.found, self.parts),
-                    self.found.classes,
+                    file_parts(self.scanned, self.parts),
+                    self.scanned.classes,
                     self.run,
                     report,
                     self._known(),
@@ -101,7 +101,7 @@ class FolderPlan(FolderWork):
             if report is not None and world.is_first:
                 report("training", epoch * steps + step + 1, epochs * steps)
 
-        if self.found.modality == "audio":
+        if self.scanned.modality == "audio":
             return self._sounds(world, step, report)
         return train_and_finish(
             self.task,
@@ -139,32 +139,32 @@ class FolderPlan(FolderWork):
         if not self.known:
             return None
         choose, measure = (
-            [point for one in sets for point in one.points] for sets in (self.known, self.outside)
+            [point for ood_set in sets for point in ood_set.points] for sets in (self.known, self.outside)
         )
         return Known(choose, measure)
 
     def _made(
-        self, fitted: Callable[[], Fitted], settings: Mapping[str, Any], report: Report | None
+        self, fit: Callable[[], Fitted], settings: Mapping[str, Any], report: Report | None
     ) -> Detector:
         """Fitted, calibrated on the held-out files and saved. A network that was trained before has left its log in the run."""
-        began, parts, plan = time.monotonic(), file_parts(self.found, self.parts), self.plan
-        made = fitted()
+        began, parts, plan = time.monotonic(), file_parts(self.scanned, self.parts), self.plan
+        fitted = fit()
         vectors = fit_distance.in_pieces(
             parts.calibration.samples,
             self.run / "calibrating",
             "calibrating",
-            lambda piece: made.scorer.score(piece, n=N_MAX, seed=self.seed).score_vectors,
+            lambda piece: fitted.scorer.score(piece, n=N_MAX, seed=self.seed).score_vectors,
             report,
         )
-        detector = Detector(self.out.name, made.scorer, Calibration(vectors, self.seed), self.summary)
+        detector = Detector(self.out.name, fitted.scorer, Calibration(vectors, self.seed), self.summary)
         logged = (self.run / LOG).is_file()
         log = read_log(self.run) if logged else []
         kept = kept_epoch(log) if log else None
         network = {"network": NAME} if plan.is_frozen else {}
-        choice = {"left_out": made.left_out, "tried": made.tried, "choice": made.words()}
+        choice = {"left_out": fitted.left_out, "tried": fitted.tried, "choice": fitted.words()}
         record = TrainingRecord(
-            recipe=made.taken,
-            dataset=user_dataset(self.found),
+            recipe=fitted.taken,
+            dataset=user_dataset(self.scanned),
             task="features" if plan.is_frozen else "block_label" if log else "statistics",
             epochs=len(log),
             best_epoch=0 if kept is None else kept.epoch + 1,
@@ -173,7 +173,7 @@ class FolderPlan(FolderWork):
             training_accuracy=None if kept is None else short(kept.accuracy, 4),
             validation_loss=None,
             validation_accuracy=None,
-            calibration_accuracy=short(made.accuracy, 4),
+            calibration_accuracy=short(fitted.accuracy, 4),
             test_accuracy=None,
             proper_training_points=self.sizes["proper"],
             validation_points=self.sizes["validation"],
@@ -214,9 +214,9 @@ class FolderPlan(FolderWork):
 
 def score_tests(job: FolderWork, detector: Detector, report: Report | None) -> None:
     """Store the scores of the test files and of what does not belong."""
-    sets = [SetToScore("yours-test", False, job.found.listed(job.parts.test)), *job.outside]
-    if job.found.modality == "audio":  # the softmax baseline of sounds is ranked among it
-        sets.append(SetToScore(CALIBRATION, False, job.found.listed(job.parts.split.calibration)))
+    sets = [SetToScore("yours-test", False, job.scanned.listed(job.parts.test)), *job.outside]
+    if job.scanned.modality == "audio":  # the softmax baseline of sounds is ranked among it
+        sets.append(SetToScore(CALIBRATION, False, job.scanned.listed(job.parts.split.calibration)))
     score_test_sets(job.made, sets, draws=DRAWS_PER_RUN, report=report, detector=detector)
 
 
@@ -272,25 +272,25 @@ def plan_folder(
     calibrating, then the name of each test set. Whatever it raises stops the work, which goes on later where it was: the run is
     kept in `runs`, unless `resume` is False.
     """
-    source, others = Path(source), [str(one) for one in ood]
+    source, others = Path(source), list(map(str, ood))
     if learn_from_ood and not others:
         raise SettingError(
             "--learn-from-ood learns from files that do not belong: name them with --ood, or leave it out."
         )
     place = new_place(Path(out), replace, (source, *others))
     on = device_of_process(device)
-    found = scan(source, "audio" if audio else "image", labels, report)  # type: ignore[arg-type]
-    parts = split_own(found, seed)
-    chosen = plan.choose(found, parts, on, model, epochs, learn_from_ood)
+    scanned = scan(source, "audio" if audio else "image", labels, report)  # type: ignore[arg-type]
+    parts = split_own(scanned, seed)
+    chosen = plan.choose(scanned, parts, on, model, epochs, learn_from_ood)
     if not chosen.validates:
-        parts = split_own(found, seed, validates=False)
-    outside = sets_outside(others, found, report)
+        parts = split_own(scanned, seed, validates=False)
+    outside = sets_outside(others, scanned, report)
     known, outside = split_known(outside, seed) if learn_from_ood else ([], outside)
-    belongs = summary or printable(f"{NOUNS[found.modality].capitalize()}s like those of {source.stem}")
+    belongs = summary or printable(f"{NOUNS[scanned.modality].capitalize()}s like those of {source.stem}")
     return FolderPlan(
         source,
         place,
-        found,
+        scanned,
         parts,
         chosen,
         on,

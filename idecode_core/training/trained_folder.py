@@ -44,7 +44,7 @@ class TrainedFolder:
         return [
             *([self.choice] if self.choice else []),
             f"At epsilon = {rate.epsilon:g}: {rate.rate:.1%} of your test files are flagged.",
-            *(f"  {one}" for one in self.result.against),
+            *(f"  {ood}" for ood in self.result.against),
             *([AT_CHANCE if self.result.at_chance else FAILED] if self.result.failed else []),
             *(f"Weak: {sentence}" for sentence in self.weak),
             f"{self.folder}: ready. Use it with --detector {use}. The report: {self.folder / 'report.html'}",
@@ -58,11 +58,11 @@ class TrainedFolder:
             "choice": self.choice,
             "parts": dict(self.parts),
             "false_detections": asdict(self.result.false_detections),
-            "against": [asdict(one) for one in self.result.against],
+            "against": [asdict(ood) for ood in self.result.against],
             "failed": self.result.failed,
             "weak": list(self.weak),
         }
 
     def __repr__(self) -> str:
-        best = ", ".join(f"{one.label} {100 * one.auroc:.1f} %" for one in self.result.against[:3])
+        best = ", ".join(f"{ood.label} {100 * ood.auroc:.1f} %" for ood in self.result.against[:3])
         return f"TrainedFolder({self.folder.name!r}, {self.plan.model}, k = {self.parts['calibration']}, AUROC: {best})"

@@ -128,20 +128,20 @@ class Scan:
         noun = NOUNS[self.modality]
         kinds = f" in {len(self.classes)} classes ({_some(self.classes)})" if self.classes else ""
         different = "" if self.copies else "different "
-        said = [f"{printable(self.source)}: {len(self.files):,} {different}{noun}s{kinds}."]
-        for these, one, several in (
+        lines = [f"{printable(self.source)}: {len(self.files):,} {different}{noun}s{kinds}."]
+        for these, singular, plural in (
             (self.broken, "cannot be read and is left out", "cannot be read and are left out"),
             (self.copies, "is a copy of another and is kept", "are copies of others and are kept"),
         ):
             if these:
-                verb = f"file {one}" if len(these) == 1 else f"files {several}"
-                said.append(f"{len(these):,} {verb}:")
-                said += [f"  {sentence}" for sentence in these[:shown]]
+                verb = f"file {singular}" if len(these) == 1 else f"files {plural}"
+                lines.append(f"{len(these):,} {verb}:")
+                lines += [f"  {sentence}" for sentence in these[:shown]]
                 if len(these) > shown:
-                    said.append(f"  ... and {len(these) - shown:,} more")
+                    lines.append(f"  ... and {len(these) - shown:,} more")
         if self.others:
-            said.append(f"Files of other types are not looked at: {printable(_kinds(self.others))}.")
-        return said
+            lines.append(f"Files of other types are not looked at: {printable(_kinds(self.others))}.")
+        return lines
 
     @property
     def left_out(self) -> str:
@@ -171,10 +171,10 @@ def find_own(
     others: Counter[str] = Counter()
     if source.is_dir():
         names = [Path(name) for name in walk(source)]
-        found = [_candidate(source, path) for path in names if path.name.lower().endswith(extensions)]
+        candidates = [_candidate(source, path) for path in names if path.name.lower().endswith(extensions)]
         others.update(path.suffix.lower() for path in names if not path.name.lower().endswith(extensions))
     elif source.suffix.lower() == ".csv" and source.is_file():
-        found = [
+        candidates = [
             Candidate(source.parent / name, printable(name), printable(label))
             for name, label in listed_in(source)
         ]
@@ -184,7 +184,7 @@ def find_own(
             f"{printable(str(source))} {what}: expected a folder of {noun}s, or a CSV with a column file (and label, if there "
             "are classes). Check the path."
         )
-    if not found:
+    if not candidates:
         but = f" but {printable(_kinds(others))}" if others else ""
         other = "audio" if noun == NOUNS["image"] else "image"
         if any(ending in modality_named(other).extensions for ending in others):
@@ -196,7 +196,7 @@ def find_own(
             f"{printable(str(source))}: expected {noun}s of type {', '.join(extensions)} in this folder or below it, found "
             f"none{but}. Check the path, or convert the files."
         )
-    return found, others
+    return candidates, others
 
 
 def _candidate(folder: Path, path: Path) -> Candidate:
@@ -206,10 +206,7 @@ def _candidate(folder: Path, path: Path) -> Candidate:
 
 
 def scan(
-    source: Path | str,
-    modality: str = "image",
-    labels: Labels | None = None,
-    report: Report | None = None,
+    source: Path | str, modality: str = "image", labels: Labels | None = None, report: Report | None = None
 ) -> Scan:
     """Read every file once. Without `labels`, subfolders are classes if there are at least two of them and no file lies
     beside them."""
@@ -228,14 +225,14 @@ def scan(
         except InputError as error:
             broken.append(printable(str(error)))
         else:
-            found = _described(candidate, sample)
-            files.append(found)
-            if found.content in first:
-                copies.append(f"{found.name}: the same as {first[found.content]}")
-            first.setdefault(found.content, found.name)
+            file = _described(candidate, sample)
+            files.append(file)
+            if file.content in first:
+                copies.append(f"{file.name}: the same as {first[file.content]}")
+            first.setdefault(file.content, file.name)
             size = getattr(sample, "samples", sample).nbytes
-            if size <= room and found.content not in kept:
-                kept[found.content] = sample
+            if size <= room and file.content not in kept:
+                kept[file.content] = sample
                 room -= size
         if report is not None:
             report("reading", done, len(candidates))
@@ -245,9 +242,7 @@ def scan(
 
 def classes_of(files: Sequence[UserFile], labels: Labels | None, source: str) -> tuple[str, ...]:
     """The classes' names in alphabetical order; none where there are no labels or they are not wanted."""
-    counts: dict[str, int] = {}
-    for file in files:
-        counts[file.label] = counts.get(file.label, 0) + 1
+    counts = Counter(file.label for file in files)
     whole = len(counts) > 1 and "" not in counts and min(counts.values()) >= FEWEST_PER_CLASS
     if labels == "none" or (labels is None and not whole):
         return ()
@@ -273,22 +268,17 @@ def _described(candidate: Candidate, sample: Any) -> UserFile:
     return UserFile(**vars(candidate), content=content, side=float(min(sample.shape[:2])), grey=grey)
 
 
-def names_files(source: str) -> bool:
-    """Or a dataset."""
-    return Path(source).is_dir() or Path(source).suffix.lower() == ".csv"
-
-
 def points_of(
     source: str, modality: str, data_root: Path | None = None, report: Report | None = None
 ) -> tuple[Any, Scan | None]:
     """The points that a user names, as a scorer takes them: a dataset, or the files of a folder or a CSV that can be read, with
     what was found there."""
-    if not names_files(source):
+    if not Path(source).is_dir() and Path(source).suffix.lower() != ".csv":
         return samples_of(source, modality, data_root), None
-    found = scan(source, modality, "none", report)
-    if not found.files:
-        raise InputError(f"{source}: none of the files can be read: {found.broken[0]}")
-    return found.listed(), found
+    scanned = scan(source, modality, "none", report)
+    if not scanned.files:
+        raise InputError(f"{source}: none of the files can be read: {scanned.broken[0]}")
+    return scanned.listed(), scanned
 
 
 def sets_outside(sources: Sequence[str], inside: Scan, report: Report | None = None) -> list[SetToScore]:
@@ -301,8 +291,8 @@ def sets_outside(sources: Sequence[str], inside: Scan, report: Report | None = N
     known = {file.content for file in inside.files}
     sets: list[SetToScore] = []
     for source in sources:
-        points, found = points_of(source, inside.modality, None, report)
-        if found is None:
+        points, scanned = points_of(source, inside.modality, None, report)
+        if scanned is None:
             points = points[:MOST_OUTSIDE]
         both = sum(content in known for content in contents_of(points))
         if both:
@@ -310,11 +300,11 @@ def sets_outside(sources: Sequence[str], inside: Scan, report: Report | None = N
                 f"{printable(source)}: {both:,} of {len(points):,} files are also in {printable(inside.source)}, whatever they are "
                 "called there: expected files that do not belong, for --ood. Take them out of one of the two."
             )
-        if found is not None:
+        if scanned is not None:
             step = max(1, len(points) // MOST_OUTSIDE)
-            points = found.listed(range(0, len(points), step)[:MOST_OUTSIDE])
+            points = scanned.listed(range(0, len(points), step)[:MOST_OUTSIDE])
         name = _file_name(Path(source).stem)
-        if any(one.name == name for one in sets):
+        if any(earlier.name == name for earlier in sets):
             raise SettingError(f"Two --ood sets are called {name}: rename one of the folders.")
         sets.append(SetToScore(name, True, points))
     return sets
@@ -331,15 +321,15 @@ def split_known(sets: Sequence[SetToScore], seed: int) -> tuple[list[SetToScore]
     generator = np.random.default_rng([seed, len(sets)])
     choose: dict[str, bool] = {}
     halves: tuple[list[SetToScore], list[SetToScore]] = ([], [])
-    for one in sets:
-        contents = contents_of(one.points)
+    for ood_set in sets:
+        contents = contents_of(ood_set.points)
         new = sorted(set(contents) - choose.keys())
         order = generator.permutation(len(new))
         choose |= {new[i]: place < len(new) // 2 for place, i in enumerate(order)}
         for half, chooses in zip(halves, (True, False), strict=True):
             places = [i for i, content in enumerate(contents) if choose[content] == chooses]
             if places:
-                half.append(SetToScore(one.name, True, _at(one.points, places)))
+                half.append(SetToScore(ood_set.name, True, _at(ood_set.points, places)))
     count = sum(map(len, sets))
     if len(choose) < FEWEST_KNOWN or not all(halves):
         raise InputError(

@@ -67,17 +67,17 @@ class UserSplit:
         yield "test", self.test
 
 
-def split_own(found: Scan, seed: int = 0, *, validates: bool = True) -> UserSplit:
+def split_own(scanned: Scan, seed: int = 0, *, validates: bool = True) -> UserSplit:
     """A random split of the contents; InputError when there are too few. Without validation its share calibrates, and the other
     parts stay as they are, so that detectors of both kinds can be merged."""
-    contents = [file.content for file in found.files]
+    contents = [file.content for file in scanned.files]
     place = {content: i for i, content in enumerate(dict.fromkeys(contents))}
-    count, noun = len(place), NOUNS[found.modality]
+    count, noun = len(place), NOUNS[scanned.modality]
     if count < FEWEST:
-        left_out = len(found.broken) + len(found.copies)
+        left_out = len(scanned.broken) + len(scanned.copies)
         also = f" ({left_out} more cannot be read or are copies)" if left_out else ""
         raise InputError(
-            f"{printable(found.source)}: expected at least {FEWEST} different {noun}s, got {count}{also}. Add {noun}s of what "
+            f"{printable(scanned.source)}: expected at least {FEWEST} different {noun}s, got {count}{also}. Add {noun}s of what "
             "belongs; 300 make a good start."
         )
     order = np.random.default_rng([seed, count]).permutation(count)
@@ -94,33 +94,33 @@ def split_own(found: Scan, seed: int = 0, *, validates: bool = True) -> UserSpli
     return UserSplit(Split(proper, validation, calibration), test)
 
 
-def file_parts(found: Scan, own: UserSplit) -> Parts[Any]:
+def file_parts(scanned: Scan, user_split: UserSplit) -> Parts[Any]:
     """All parts of a user's pictures, on disk."""
-    name, y = printable(found.source), found.y
+    name, y = printable(scanned.source), scanned.y
     training, validation, calibration, test = (
-        FileSet(name, found.listed(indices), y[indices]) for _, indices in own.parts()
+        FileSet(name, scanned.listed(indices), y[indices]) for _, indices in user_split.parts()
     )
-    return Parts(training, validation, calibration, own.split, test)
+    return Parts(training, validation, calibration, user_split.split, test)
 
 
-def small_image_parts(found: Scan, own: UserSplit, preprocessing: Preprocessing) -> Parts[Any]:
+def small_image_parts(scanned: Scan, user_split: UserSplit, preprocessing: Preprocessing) -> Parts[Any]:
     """The same, with what a network is trained on in memory, at its size."""
-    files = file_parts(found, own)
+    files = file_parts(scanned, user_split)
     training, validation = (part.shrunk(preprocessing) for part in (files.training, files.validation))
-    return Parts(training, validation, files.calibration, own.split, files.test)
+    return Parts(training, validation, files.calibration, user_split.split, files.test)
 
 
-def sound_parts(found: Scan, own: UserSplit, features: LogMel) -> Parts[SoundSet]:
+def sound_parts(scanned: Scan, user_split: UserSplit, features: LogMel) -> Parts[SoundSet]:
     """All parts of a user's sounds, in memory. Without classes the clips of the proper training set are put into kinds that
     sound alike, so that there is something to learn."""
-    clips = tuple(sound.at(SOUND_RATE) for sound in found.listed(range(len(found.files))))
-    y, classes = found.y, found.classes
+    clips = tuple(sound.at(SOUND_RATE) for sound in scanned.listed())
+    y, classes = scanned.y, scanned.classes
     if not classes:
-        y = kinds_of([features.decibels(clip.samples) for clip in clips], own.split.proper)
+        y = kinds_of([features.decibels(clip.samples) for clip in clips], user_split.split.proper)
         classes = tuple(f"kind {i + 1}" for i in range(int(y.max()) + 1))
-    whole = SoundSet(printable(found.source), clips, y, classes, np.zeros(len(y), np.int64))
-    training, validation, calibration, test = (whole.take(indices) for _, indices in own.parts())
-    return Parts(training, validation, calibration, own.split, test)
+    whole = SoundSet(printable(scanned.source), clips, y, classes, np.zeros(len(y), np.int64))
+    training, validation, calibration, test = (whole.take(indices) for _, indices in user_split.parts())
+    return Parts(training, validation, calibration, user_split.split, test)
 
 
 def kinds_of(decibels: list[torch.Tensor], proper: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -128,7 +128,7 @@ def kinds_of(decibels: list[torch.Tensor], proper: NDArray[np.int64]) -> NDArray
     set says what the kinds are: calibration and test clips must not."""
     from sklearn.cluster import KMeans
 
-    rows = np.stack([torch.cat([one.mean(dim=1), one.std(dim=1)]).double().numpy() for one in decibels])
+    rows = np.stack([torch.cat([clip.mean(dim=1), clip.std(dim=1)]).double().numpy() for clip in decibels])
     centre, spread = rows[proper].mean(axis=0), rows[proper].std(axis=0) + 1e-6
     rows = (rows - centre) / spread
     count = int(np.clip(len(proper) // 10, 2, MOST_KINDS))
@@ -138,19 +138,19 @@ def kinds_of(decibels: list[torch.Tensor], proper: NDArray[np.int64]) -> NDArray
     return kinds
 
 
-def files_table(found: Scan, own: UserSplit, known: Sequence[SetToScore] = ()) -> str:
+def files_table(scanned: Scan, user_split: UserSplit, known: Sequence[SetToScore] = ()) -> str:
     """files.csv: each file with its part and the hash of its content. Known outliers that chose the model are a part of what it was
     made of, as validation files are."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["file", "label", "part", "content"])
-    part_of = {int(i): name for name, indices in own.parts() for i in indices}
-    for i, file in enumerate(found.files):
-        label = file.label if found.classes else ""
+    part_of = {int(i): name for name, indices in user_split.parts() for i in indices}
+    for i, file in enumerate(scanned.files):
+        label = file.label if scanned.classes else ""
         writer.writerow([defused(file.name), defused(label), part_of[i], file.content])
-    for one in known:
+    for ood_set in known:
         writer.writerows(
-            ["", defused(one.name), "validation", content] for content in contents_of(one.points)
+            ["", defused(ood_set.name), "validation", content] for content in contents_of(ood_set.points)
         )
     return text.getvalue()
 
@@ -158,18 +158,18 @@ def files_table(found: Scan, own: UserSplit, known: Sequence[SetToScore] = ()) -
 def parts_again(record: TrainingRecord, split: Split) -> Parts[Any]:
     """These parts of a detector's own files, read again from where they were; refuses other files."""
     settings = record.settings
-    found = scan(settings[SOURCE], settings["modality"], settings["labels"])
-    if user_dataset(found) != record.dataset:
+    scanned = scan(settings[SOURCE], settings["modality"], settings["labels"])
+    if user_dataset(scanned) != record.dataset:
         raise CheckpointError(
             f"The files in {printable(settings[SOURCE])} are not those that {record.recipe} was trained on: expected the same "
             "content. Put them back, or train again."
         )
-    own = UserSplit(split, np.array([], np.int64))
-    if found.modality == "audio":
-        return sound_parts(found, own, LogMel(sample_rate=SOUND_RATE))
-    return file_parts(found, own)
+    user_split = UserSplit(split, np.array([], np.int64))
+    if scanned.modality == "audio":
+        return sound_parts(scanned, user_split, LogMel(sample_rate=SOUND_RATE))
+    return file_parts(scanned, user_split)
 
 
-def user_dataset(found: Scan) -> str:
+def user_dataset(scanned: Scan) -> str:
     """The name of a user's files as a dataset: by their content."""
-    return f"own-{found.fingerprint[:16]}"
+    return f"own-{scanned.fingerprint[:16]}"

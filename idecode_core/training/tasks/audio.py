@@ -84,12 +84,12 @@ class AudioTask:
         seed = self.recipe.seed
         alike = np.random.default_rng([seed, epoch])  # in all processes
         x, order = self.blocks(alike), alike.permutation(self.examples)
-        own = alike if world.size == 1 else np.random.default_rng([seed, epoch, world.rank])
+        generator = alike if world.size == 1 else np.random.default_rng([seed, epoch, world.rank])
         for chosen in in_batches(order, self.recipe.batch, world):
             y = self.y[chosen].to(self.device)
-            shown, others, share = mixed(x[chosen].to(self.device), y, self.shows.mixup, own)
+            shown, others, share = mixed(x[chosen].to(self.device), y, self.shows.mixup, generator)
             if epoch + 1 >= self.shows.masks_from:
-                drawn = self.masks.sample(random_keys(len(chosen), own), 1)
+                drawn = self.masks.sample(random_keys(len(chosen), generator), 1)
                 shown = self.masks.apply(shown[:, None], drawn)[:, 0, 0]  # (batch, bands, frames)
             yield shown, y, others, share
 

@@ -115,19 +115,18 @@ class ImageTask:
     def batches(self, epoch: int, world: World) -> Iterator[Batch]:
         seed = self.recipe.seed
         order = np.random.default_rng([seed, epoch]).permutation(self.examples)  # alike in all processes
-        own = np.random.default_rng([seed, epoch, world.rank])
-        torch.manual_seed(int(own.integers(2**31)))  # dropout draws from torch's own generator
-        first = (
-            np.random.default_rng([seed, 2**31 + 1]).random(self.examples) < 0.5
-        )  # who is flipped in epoch 0
+        generator = np.random.default_rng([seed, epoch, world.rank])
+        torch.manual_seed(int(generator.integers(2**31)))  # dropout draws from torch's own generator
+        # who is flipped in epoch 0
+        first = np.random.default_rng([seed, 2**31 + 1]).random(self.examples) < 0.5
         for indices in in_batches(order, self.recipe.batch, world):
             x, y = self.proper.batch(indices)
             turn = first[indices] ^ (epoch % 2 == 1) if self.shows.alternate else None
-            x = augment(x, self.shows, own, turn)
+            x = augment(x, self.shows, generator, turn)
             if self.fractals is not None:  # the first ones of a batch, which are upright
                 few = round(len(x) * self.shows.mixed)
-                x = torch.cat([pixmix(x[:few], self.fractals, MIXED_TIMES, own), x[few:]])
-            yield x, y, own
+                x = torch.cat([pixmix(x[:few], self.fractals, MIXED_TIMES, generator), x[few:]])
+            yield x, y, generator
 
     def validation(self) -> Iterator[Batch]:
         generator = np.random.default_rng([self.recipe.seed, 2**31])
