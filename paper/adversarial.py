@@ -48,17 +48,17 @@ def compared(
     """AUROC of clean pictures against each attack, and what is flagged."""
     clean = sets[CLEAN].score_vectors
     known = method_scores(calibration, clean, n, method)
-    attacked = {attack_of(name): found.score_vectors for name, found in sets.items() if found.is_ood}
+    attacked = {attack_of(name): part.score_vectors for name, part in sets.items() if part.is_ood}
     return Row(
         title,
         method == "base score",
         {
-            name: compare(known, method_scores(calibration, found, n, method))
-            for name, found in attacked.items()
+            name: compare(known, method_scores(calibration, vectors, n, method))
+            for name, vectors in attacked.items()
         },
         {
-            name: flagged_share(calibration, found, n, EPSILON)
-            for name, found in {CLEAN: clean, **attacked}.items()
+            name: flagged_share(calibration, vectors, n, EPSILON)
+            for name, vectors in {CLEAN: clean, **attacked}.items()
         },
         printed,
     )
@@ -83,10 +83,10 @@ def rival_rows(root: Path, victim: VictimRecord) -> list[Row]:
     return rows
 
 
-def own_rows(root: Path, victim: VictimRecord, found: Sequence[Stored]) -> list[Row]:
+def own_rows(root: Path, victim: VictimRecord, detectors: Sequence[Stored]) -> list[Row]:
     """Each detector of ours with one draw, five and twenty."""
     rows = []
-    for stored in found:
+    for stored in detectors:
         if not score_paths(place(root, victim.name), stored.name):
             continue
         sets = open_scores(place(root, victim.name), stored.name, stored.settings.scorer_sha256).sets
@@ -190,9 +190,9 @@ def verdict(pairs: Sequence[tuple[VictimRecord, Sequence[Row]]]) -> str:
 def adversarial(root: Path | str = "checkpoints") -> Section:
     """AUROC and flagged share of every attack, victim and detector, with the attack on the detector as the worst case."""
     root = Path(root)
-    found, pairs = open_all(root), []
+    detectors, pairs = open_all(root), []
     for victim in read_records(root):
-        rows = [*rival_rows(root, victim), *own_rows(root, victim, found)]
+        rows = [*rival_rows(root, victim), *own_rows(root, victim, detectors)]
         if {row.rival for row in rows} != {True, False}:
             raise CheckpointError(
                 f"The scores of attacks on {victim.name} are not complete: expected those of rivals and of detectors. Go on with "
@@ -214,7 +214,7 @@ def adversarial(root: Path | str = "checkpoints") -> Section:
 
 def widest(rows: Sequence[Row]) -> float:
     """Half the widest 95 % interval of an AUROC, in percent."""
-    ends = (one.interval for row in rows for one in row.evaluations.values())
+    ends = (evaluation.interval for row in rows for evaluation in row.evaluations.values())
     return max(50 * (high - low) for low, high in ends)
 
 

@@ -54,14 +54,14 @@ def set_path(victim: str, name: str, root: Path = FOLDER) -> Path:
 def named_right(victim: Victim, images: ImageSet, points: int) -> Indices:
     """The first `points` pictures, in one random order of the set, that the victim names right."""
     order = np.random.default_rng(SEED).permutation(len(images))
-    found: list[int] = []
+    right: list[int] = []
     for start in range(0, len(order), 4 * PIECE):
         part = order[start : start + 4 * PIECE]
         said = victim.all_logits(to_tensor(images.x[part])).argmax(1).numpy()
-        found += part[said == images.y[part]].tolist()
-        if len(found) >= points:
+        right += part[said == images.y[part]].tolist()
+        if len(right) >= points:
             break
-    return np.array(found[:points], np.int64)
+    return np.array(right[:points], np.int64)
 
 
 def make_attacked_set(
@@ -129,16 +129,16 @@ def _stored(path: Path, victim: Victim, images: ImageSet, chosen: Indices) -> Ar
         "strength": np.array(0.0),
     }
     try:
-        found = _read(path)
+        stored = _read(path)
     except DataError:
         return empty
-    first = chosen[: min(8, len(found["indices"]))]
-    same = np.array_equal(found["indices"][: len(chosen)], chosen[: len(found["indices"])])
+    first = chosen[: min(8, len(stored["indices"]))]
+    same = np.array_equal(stored["indices"][: len(chosen)], chosen[: len(stored["indices"])])
     if not same or not np.allclose(
-        victim.all_logits(to_tensor(images.x[first])), found["before"][: len(first)], atol=1e-3
+        victim.all_logits(to_tensor(images.x[first])), stored["before"][: len(first)], atol=1e-3
     ):
         return empty
-    return found
+    return stored
 
 
 def _as_set(
@@ -218,10 +218,10 @@ def read_record(path: Path) -> VictimRecord:
 
 def read_records(root: Path) -> list[VictimRecord]:
     """The victims whose attacked pictures were scored; at least one."""
-    found = [read_record(path) for path in sorted(place(root, "").glob(f"*/{RECORD}"))]
-    if not found:
+    records = [read_record(path) for path in sorted(place(root, "").glob(f"*/{RECORD}"))]
+    if not records:
         raise CheckpointError(
             f"No scores of attacked pictures are in {place(root, '')}: expected one folder per victim. Attack pictures first "
             "(docs/attacks.md), then `python -m idecode_core paper score-sets attacks`."
         )
-    return found
+    return records

@@ -56,24 +56,24 @@ def ablation_aurocs(stored: Stored, base_ncm: str) -> tuple[float, float, float]
 
     inside = scores.sets[stored.id_set.name].score_vectors
     outside = np.concatenate([scores.sets[ood_set.name].score_vectors for ood_set in stored.ood_sets])
-    one, five, twenty = (auroc(-ranked(inside, n), -ranked(outside, n)) for n in (1, 5, 20))
-    return one, five, twenty
+    icad, five, twenty = (auroc(-ranked(inside, n), -ranked(outside, n)) for n in (1, 5, 20))
+    return icad, five, twenty
 
 
-def ablation_table(found: Sequence[Stored]) -> str:
+def ablation_table(detectors: Sequence[Stored]) -> str:
     """Mean AUROC over the categories for every base NCM."""
-    own = {str(stored.settings.scorer["base_ncm"]) for stored in found}
+    own = {str(stored.settings.scorer["base_ncm"]) for stored in detectors}
     rows = []
     for base_ncm in (name for name in NCM_NAMES if name not in own):
-        means = np.mean([ablation_aurocs(stored, base_ncm) for stored in found], axis=0)
+        means = np.mean([ablation_aurocs(stored, base_ncm) for stored in detectors], axis=0)
         rows.append([NCM_NAMES[base_ncm], *(f"{100 * mean:.1f}" for mean in means)])
     return table(["base NCM, mean AUROC", "n=1", "n=5", "n=20"], rows)
 
 
-def rates_table(found: Sequence[Stored]) -> tuple[str, int]:
+def rates_table(detectors: Sequence[Stored]) -> tuple[str, int]:
     """False detection rates at n=20 (first run) beside their exact 99 % bands, and how many lie outside."""
     rows, outside = [], 0
-    for stored in found:
+    for stored in detectors:
         rates = rates_in_bands(stored, 20, EPSILONS)
         outside += sum(not rate.inside for rate in rates)
         rows.append([stored.name, *map(str, rates)])
@@ -90,10 +90,10 @@ def paper_means() -> list[float]:
 
 def audio_table(checkpoints: Path | str = "checkpoints") -> str:
     """The table as Markdown, the paper's mean beside ours."""
-    found = open_all(checkpoints, DETECTORS)
-    rows = [beside_softmax(stored) for stored in found]
+    detectors = open_all(checkpoints, DETECTORS)
+    rows = [beside_softmax(stored) for stored in detectors]
     lines = []
-    for stored, row in zip(found, rows, strict=True):
+    for stored, row in zip(detectors, rows, strict=True):
         sure = evaluate(stored.calibration, stored.id_set, pooled(stored.ood_sets), DRAWS_PER_RUN)
         lines.append(
             [stored.name.removeprefix("esc50-"), *map(percent, row.metrics), interval(sure), fpr(sure)]
@@ -104,26 +104,26 @@ def audio_table(checkpoints: Path | str = "checkpoints") -> str:
 
 
 def audio(root: Path | str = "checkpoints") -> Section:
-    found = open_all(root, DETECTORS)
-    mean = mean_row([beside_softmax(stored) for stored in found])
+    detectors = open_all(root, DETECTORS)
+    mean = mean_row([beside_softmax(stored) for stored in detectors])
     sbp, icad, five = mean.sbp.mean, mean.icad.mean, mean.five.mean
     twenty, together = mean.twenty.mean, mean.with_sbp.mean
-    grid, outside = rates_table(found)
+    grid, outside = rates_table(detectors)
     rises = "More draws help" if twenty > icad else "**More draws do not help**"
     beats = "above" if twenty > sbp else "**not above**"
     body = (
-        f"{len(found)} detectors, each with k = {found[0].calibration.k} calibration clips (fold 3), "
-        f"{len(found[0].id_set)} iD test clips and {sum(map(len, found[0].ood_sets))} OOD clips (fold 4); trained on folds 1 "
+        f"{len(detectors)} detectors, each with k = {detectors[0].calibration.k} calibration clips (fold 3), "
+        f"{len(detectors[0].id_set)} iD test clips and {sum(map(len, detectors[0].ood_sets))} OOD clips (fold 4); trained on folds 1 "
         f"and 2. **Fold 3 calibrates and was also what settings were chosen on** (by AUROC; docs/audio-findings.md has the doubts), so the bound is not as "
-        f"clean here as it is for pictures. G: the usual time and frequency masks; base NCM: {NCM_NAMES[str(found[0].settings.scorer['base_ncm'])]}.\n\n"
+        f"clean here as it is for pictures. G: the usual time and frequency masks; base NCM: {NCM_NAMES[str(detectors[0].settings.scorer['base_ncm'])]}.\n\n"
         f"{audio_table(root)}\n\n"
         f"{rises}: the mean goes from {100 * icad:.1f} (ICAD) over {100 * five:.1f} (n=5) to {100 * twenty:.1f} (n=20), "
         f"{beats} SBP's {100 * sbp:.1f}; masks + SBP, added and calibrated together, has {100 * together:.1f}. The paper's four "
         f"sets at n=20: {', '.join(f'{row[4][0]:.1f}' for row in AUDIO)}. ESC-50 is another dataset, so the numbers "
         "stand side by side without being comparable one by one.\n\n"
         f"Other base NCMs on the same predictions (one run). Why Eq. 3 is not the one that is shipped: "
-        f"[docs/audio-findings.md](docs/audio-findings.md).\n\n{ablation_table(found)}\n\n"
+        f"[docs/audio-findings.md](docs/audio-findings.md).\n\n{ablation_table(detectors)}\n\n"
         f"False detection rate on fold 4 in percent, beside the band that holds it in 99 % of cases:\n\n{grid}\n\n"
-        f"{'Every rate lies inside its band.' if not outside else f'{outside} of {len(found) * len(EPSILONS)} rates lie outside of their band.'}"
+        f"{'Every rate lies inside its band.' if not outside else f'{outside} of {len(detectors) * len(EPSILONS)} rates lie outside of their band.'}"
     )
     return Section("audio", "Audio: ESC-50 categories", body)

@@ -50,8 +50,12 @@ def versus_n(root: Path | str, which: Which) -> Section:
     for stored in open_all(root):
         by_n = [evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, n) for n in NS]
         by_set = [
-            (ood_set, [one.auroc if which == "auroc" else one.tnr for one in found], found[-1])
-            for ood_set, found in zip(stored.ood_sets, zip(*by_n, strict=True), strict=True)
+            (
+                ood_set,
+                [evaluation.auroc if which == "auroc" else evaluation.tnr for evaluation in evaluations],
+                evaluations[-1],
+            )
+            for ood_set, evaluations in zip(stored.ood_sets, zip(*by_n, strict=True), strict=True)
         ]
         lines = [
             Line(
@@ -136,10 +140,10 @@ def box_plots(stored: Stored, replacement: bool) -> str:
     return grid(panels, columns=2, width=480)
 
 
-def rate_table(found: Sequence[Stored]) -> tuple[str, int]:
+def rate_table(detectors: Sequence[Stored]) -> tuple[str, int]:
     """Each detector with its whole calibration set at every epsilon, and how many rates lie outside of their band."""
     rows, outside = [], 0
-    for stored in found:
+    for stored in detectors:
         rates = rates_in_bands(stored, N, EPSILONS)
         outside += sum(not rate.inside for rate in rates)
         rows.append([stored.name, *(f"{rate}{'' if rate.inside else ' **outside**'}" for rate in rates)])
@@ -148,14 +152,14 @@ def rate_table(found: Sequence[Stored]) -> tuple[str, int]:
 
 def false_detections(root: Path | str = "checkpoints") -> Section:
     """Box plots of resampled calibration sets, and every detector's rate with its exact band."""
-    found = every_detector(root)
-    shown = next((stored for stored in found if stored.name == "cifar10-projective"), found[0])
-    grid_of_rates, outside = rate_table(found)
+    detectors = every_detector(root)
+    shown = next((stored for stored in detectors if stored.name == "cifar10-projective"), detectors[0])
+    grid_of_rates, outside = rate_table(detectors)
     verdict = (
         "Every rate lies inside its exact band."
         if outside == 0
-        else f"{outside} of {len(found) * len(EPSILONS)} rates lie outside of their band; "
-        f"{(1 - BAND) * len(found) * len(EPSILONS):.1f} are expected to."
+        else f"{outside} of {len(detectors) * len(EPSILONS)} rates lie outside of their band; "
+        f"{(1 - BAND) * len(detectors) * len(EPSILONS):.1f} are expected to."
     )
     body = (
         f"{seeds(shown)} The resampling has seed {SEED}.\n\n"
@@ -179,9 +183,8 @@ EPSILON = 0.05
 
 def smoothed(root: Path | str = "checkpoints") -> Section:
     """Of every detector: plain and smoothed p-values of the same scores, at n = 5."""
-    found = every_detector(root)
     rows, farthest, changed, points = [], 0.0, 0, 0
-    for stored in found:
+    for stored in every_detector(root):
         calibration = stored.calibration.scores(N)
         kinds: list[
             list[FloatArray]

@@ -53,7 +53,7 @@ def calibrating_rows(members: Sequence[Stored]) -> list[NDArray[np.bool_]]:
         held_out = [read_split(member.folder).calibration for member in members]
         common = reduce(np.intersect1d, held_out)
         if len(common) < min(map(len, held_out)):
-            return [np.isin(one, common) for one in held_out]  # in one order, for a split is sorted
+            return [np.isin(points, common) for points in held_out]  # in one order, for a split is sorted
     return [np.arange(member.calibration.k) >= member.calibration.k // 2 for member in members]
 
 
@@ -70,9 +70,9 @@ def merge_stored(members: Sequence[Stored], name: str = "PT + RS") -> Stored:
     weights = [1.0] * len(members)
 
     def merged_set(sets: Sequence[ScoreSet]) -> ScoreSet:
-        draws = min(one.score_vectors.shape[1] for one in sets)
+        draws = min(score_set.score_vectors.shape[1] for score_set in sets)
         vectors = merge_vectors(
-            [one.score_vectors[:, :draws].astype(np.float64) for one in sets], references, weights
+            [score_set.score_vectors[:, :draws].astype(np.float64) for score_set in sets], references, weights
         )
         return replace(sets[0], score_vectors=vectors.astype(np.float32))
 
@@ -112,19 +112,19 @@ def combined_rates(members: Sequence[Stored], together: Stored, n: int) -> str:
 
 def merged(root: Path | str = "checkpoints") -> Section:
     """Every detector of CIFAR-10 on every OOD set at n=5, the merged one beside the paper's best column."""
-    found = open_all(root)
-    by_transforms = [stored for stored in found if stored.transforms in ("projective", "rotations")]
+    detectors = open_all(root)
+    by_transforms = [stored for stored in detectors if stored.transforms in ("projective", "rotations")]
     both = merge_stored(by_transforms) if len(by_transforms) == 2 else None
     if both:
-        found.insert(2, both)
-    rows, names = [], [stored.name for stored in found]
+        detectors.insert(2, both)
+    rows, names = [], [stored.name for stored in detectors]
     pairs: dict[str, list[tuple[str, float, float]]] = {
         name: [] for name in BESIDE_THE_PAPER if name in names
     }
-    for label, sets in shared_sets(found):
+    for label, sets in shared_sets(detectors):
         values = [
             evaluate(stored.calibration, stored.id_set, ood_set, N).auroc
-            for stored, ood_set in zip(found, sets, strict=True)
+            for stored, ood_set in zip(detectors, sets, strict=True)
         ]
         dataset = sets[0].name.removesuffix("-test")
         best = best_reported(dataset)
@@ -142,13 +142,13 @@ def merged(root: Path | str = "checkpoints") -> Section:
                 each.append((label, 100 * values[names.index(name)].mean, best))
     titles = [name.removeprefix("cifar10-") for name in names]
     grid = table(["OOD set, AUROC at n=5", *titles, "our target", "paper's best"], rows)
-    sources = "\n\n".join(seeds(stored) for stored in found if stored is not both)
+    sources = "\n\n".join(seeds(stored) for stored in detectors if stored is not both)
     note = (
         "The merged detector (the paper's future work) sums -log of its members' ranks among held-out points and is "
         "calibrated on other ones, so Theorem 1 holds for it; `docs/merging.md` says how members "
         "and weights were chosen."
     )
-    body = f"{note}\n\n{sources}\n\n{grid}\n\n{precision_table(found)}\n\n" + "\n\n".join(
+    body = f"{note}\n\n{sources}\n\n{grid}\n\n{precision_table(detectors)}\n\n" + "\n\n".join(
         f"**{BESIDE_THE_PAPER[name]}** (`{name}`, AUROC at n=5, against the paper's best G): {beside_the_paper(each, 'AUROC')}"
         for name, each in pairs.items()
     )

@@ -58,7 +58,7 @@ def read_parts(folder: Path, scorer: str = "") -> Scores | None:
     sets = open_scores(folder, scorer).sets
     known, (strange,) = id_and_ood(list(sets.values()), str(folder))
     parts = {"calibration": sets[CALIBRATION], "known": known, "strange": strange}
-    return {part: one.score_vectors.astype(np.float64) for part, one in parts.items()}
+    return {part: score_set.score_vectors.astype(np.float64) for part, score_set in parts.items()}
 
 
 def over_runs(scores: Scores, n: int) -> Metric:
@@ -87,26 +87,26 @@ def mixed(each: Vectors) -> Vectors:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class KnownClass:
     """iDECODe on one class: one range per draw (N, 20), and all four (N, 5, 4), which are averaged per draw."""
 
     root: Path
     dataset: str
     number: int
     kind: str
-    one: Scores
-    all: Scores
+    single: Scores
+    all_ranges: Scores
 
     @property
     def averaged(self) -> Scores:
-        return {part: each.mean(axis=2) for part, each in self.all.items()}
+        return {part: each.mean(axis=2) for part, each in self.all_ranges.items()}
 
     @cached_property
     def rivals(self) -> dict[str, Scores]:
         """By method, those that were run on this class."""
         folder = place(self.root, f"{self.dataset}-{self.kind}")
-        found = {name: read_parts(folder, method) for method, name in RIVALS.items()}
-        return {name: scores for name, scores in found.items() if scores is not None}
+        by_name = {name: read_parts(folder, method) for method, name in RIVALS.items()}
+        return {name: scores for name, scores in by_name.items() if scores is not None}
 
     @property
     def rival_aurocs(self) -> dict[str, float]:
@@ -117,55 +117,58 @@ class Found:
         return "–" if theirs is None else f"{theirs:.1f}"
 
 
-def find(root: Path, dataset: str, kinds: Mapping[int, str]) -> list[Found]:
-    found = []
+def find(root: Path, dataset: str, kinds: Mapping[int, str]) -> list[KnownClass]:
+    classes = []
     for number, kind in kinds.items():
-        one, each = (read_parts(place(root, f"{dataset}-{kind}", wide)) for wide in (False, True))
-        if one is not None and each is not None:
-            split = {part: columns.reshape(len(columns), -1, PER_DRAW) for part, columns in each.items()}
-            found.append(Found(root, dataset, number, kind, one, split))
-    return found
+        single, all_ranges = (read_parts(place(root, f"{dataset}-{kind}", wide)) for wide in (False, True))
+        if single is not None and all_ranges is not None:
+            split = {part: each.reshape(len(each), -1, PER_DRAW) for part, each in all_ranges.items()}
+            classes.append(KnownClass(root, dataset, number, kind, single, split))
+    return classes
 
 
-def idecode_table(found: list[Found]) -> str:
+def paper_mean(classes: list[KnownClass], method: str = "iDECODe n=5") -> float:
+    return float(np.mean([float(known.paper(method)) for known in classes]))
+
+
+def idecode_table(classes: list[KnownClass]) -> str:
     rows, columns = [], list[list[float]]()
-    for one in found:
-        metrics = [over_runs(one.one, n) for n in (1, N, 20)] + [over_runs(one.averaged, n) for n in (1, N)]
+    for known in classes:
+        metrics = [over_runs(known.single, n) for n in (1, N, 20)]
+        metrics += [over_runs(known.averaged, n) for n in (1, N)]
         columns.append([metric.mean for metric in metrics])
-        rows.append([one.kind, *map(percent, metrics), one.paper("ICAD"), one.paper("iDECODe n=5")])
+        rows.append([known.kind, *map(percent, metrics), known.paper("ICAD"), known.paper("iDECODe n=5")])
     means = [f"**{100 * mean:.1f}**" for mean in np.mean(columns, axis=0)]
-    theirs = [
-        f"{np.mean([float(one.paper(method)) for one in found]):.1f}" for method in ("ICAD", "iDECODe n=5")
-    ]
+    theirs = [f"{paper_mean(classes, method):.1f}" for method in ("ICAD", "iDECODe n=5")]
     rows.append(["**mean**", *means, *theirs])
     titles = ["known class, AUROC", "ICAD (n=1)", "n=5", "n=20", "all ranges, n=1", "all ranges, n=5"]
     return table([*titles, "paper: ICAD", "paper: n=5"], rows)
 
 
-def rivals_table(found: list[Found]) -> str:
+def rivals_table(classes: list[KnownClass]) -> str:
     """Ours, and behind a slash the paper's number; iDECODe as Algorithm 1 has it, and as the released code."""
     rows = []
     for method in RIVALS.values():
-        ours = [one.rival_aurocs.get(method) for one in found]
+        ours = [known.rival_aurocs.get(method) for known in classes]
         if any(value is not None for value in ours):
-            beside = [(one.paper(method), value) for one, value in zip(found, ours, strict=True)]
+            beside = [(known.paper(method), value) for known, value in zip(classes, ours, strict=True)]
             rows.append([method, *("–" if v is None else f"{100 * v:.1f} / {paper}" for paper, v in beside)])
-    for label, which in (("iDECODe n=5", "one"), ("iDECODe, all ranges, n=5", "averaged")):
+    for label, which in (("iDECODe n=5", "single"), ("iDECODe, all ranges, n=5", "averaged")):
         cells = [
-            f"{100 * over_runs(getattr(one, which), N).mean:.1f} / {one.paper('iDECODe n=5')}"
-            for one in found
+            f"{100 * over_runs(getattr(known, which), N).mean:.1f} / {known.paper('iDECODe n=5')}"
+            for known in classes
         ]
         rows.append([label, *cells])
-    return table(["AUROC, ours / the paper's", *(one.kind for one in found)], rows)
+    return table(["AUROC, ours / the paper's", *(known.kind for known in classes)], rows)
 
 
-def mixing_table(found: list[Found]) -> tuple[str, float]:
+def mixing_table(classes: list[KnownClass]) -> tuple[str, float]:
     """AUROC of the same base scores, right and wrong, and by how much the wrong ones gain in the mean at n=5."""
     rows, gains = [], []
-    for one in found:
-        wrong = {part: mixed(each) for part, each in one.all.items()}
-        values = [over_runs(scores, n).mean for n in (1, N) for scores in (one.averaged, wrong)]
-        rows.append([one.kind, *(f"{100 * value:.1f}" for value in values)])
+    for known in classes:
+        wrong = {part: mixed(each) for part, each in known.all_ranges.items()}
+        values = [over_runs(scores, n).mean for n in (1, N) for scores in (known.averaged, wrong)]
+        rows.append([known.kind, *(f"{100 * value:.1f}" for value in values)])
         gains.append(values)
     mean = np.mean(gains, axis=0)
     rows.append(["**mean**", *(f"**{100 * value:.1f}**" for value in mean)])
@@ -173,11 +176,11 @@ def mixing_table(found: list[Found]) -> tuple[str, float]:
     return table(titles, rows), float(100 * (mean[3] - mean[2]))
 
 
-def rates_table(found: list[Found]) -> tuple[str, str]:
+def rates_table(classes: list[KnownClass]) -> tuple[str, str]:
     """False detection rates of every calibrated method on its own class, and a sentence."""
     rows, inside = [], list[bool]()
     for label in ("iDECODe n=5", *RIVALS.values()):
-        scores = [one.rivals.get(label) if label in RIVALS.values() else one.one for one in found]
+        scores = [known.rivals.get(label) if label in RIVALS.values() else known.single for known in classes]
         rates = [None if each is None else rate(each, min(N, each["known"].shape[1])) for each in scores]
         inside += [each.inside for each in rates if each is not None]
         if any(rates):
@@ -188,32 +191,32 @@ def rates_table(found: list[Found]) -> tuple[str, str]:
         if not outside
         else f"{outside} of {len(inside)} rates lie outside of their 99 % bands; about {0.01 * len(inside):.1f} would by chance."
     )
-    return table(["flagged in %, [band]", *(one.kind for one in found)], rows), sentence
+    return table(["flagged in %, [band]", *(known.kind for known in classes)], rows), sentence
 
 
-def verdict(found: list[Found]) -> str:
+def verdict(classes: list[KnownClass]) -> str:
     """The first sentences: where rivals are better, and whether the targets were reached."""
     better = [
-        f"{method} on {one.kind} ({100 * value:.1f} against {ours:.1f})"
-        for one in found
-        for method, value in one.rival_aurocs.items()
-        if 100 * value > (ours := 100 * over_runs(one.one, N).mean)
+        f"{method} on {known.kind} ({100 * value:.1f} against {ours:.1f})"
+        for known in classes
+        for method, value in known.rival_aurocs.items()
+        if 100 * value > (ours := 100 * over_runs(known.single, N).mean)
     ]
     beaten = (
         f"**With the same network and the same steps these beat iDECODe (n=5):** {', '.join(better)}."
         if better
         else "No rival that was run beats iDECODe (n=5) with the same network and the same steps."
-        if any(one.rivals for one in found)
+        if any(known.rivals for known in classes)
         else "No rival was run."
     )
-    run = {method for one in found for method in one.rivals}
+    run = {method for known in classes for method in known.rivals}
     if missing := [method for method in RIVALS.values() if method not in run]:
         beaten += f" **Not run here** (they wait for `python -m idecode_core paper one-class`): {', '.join(missing)}."
-    five, single = ([over_runs(one.one, n).mean for one in found] for n in (N, 1))
+    five, single = ([over_runs(known.single, n).mean for known in classes] for n in (N, 1))
     above, mean = sum(a > b for a, b in zip(five, single, strict=True)), 100 * float(np.mean(five))
     reached = "reaches" if mean >= TARGET else "**misses**"
     return (
-        f"{beaten} n=5 is above ICAD on {above} of {len(found)} classes. The mean of iDECODe at n=5, scored per picture, is "
+        f"{beaten} n=5 is above ICAD on {above} of {len(classes)} classes. The mean of iDECODe at n=5, scored per picture, is "
         f"{mean:.1f}; it {reached} our target of {TARGET:.0f}. The paper trained a WRN-40-2 for 200 epochs; ours is a "
         "narrow network that sees pictures at 24 pixels and was trained for minutes."
     )
@@ -221,25 +224,25 @@ def verdict(found: list[Found]) -> str:
 
 def one_class(root: Path | str = "checkpoints") -> Section:
     root = Path(root)
-    found = find(root, "cifar10", dict(enumerate(CIFAR10_KINDS)))
-    if not found:
+    classes = find(root, "cifar10", dict(enumerate(CIFAR10_KINDS)))
+    if not classes:
         raise CheckpointError(
             f"{root / ONE_CLASS} has no scores of iDECODe: expected some of one class of CIFAR-10. Make them with `python -m "
             "idecode_core paper one-class --classes all` (slow)."
         )
     superclasses = find(root, "cifar100", CIFAR100_KINDS)
-    compared = [one for one in found if one.rivals]
-    mixing, gain = mixing_table(found)
-    rates, sentence = rates_table(found)
-    first = found[0].one
+    compared = [known for known in classes if known.rivals]
+    mixing, gain = mixing_table(classes)
+    rates, sentence = rates_table(classes)
+    first = classes[0].single
     body = [
-        verdict(found),
+        verdict(classes),
         f"Each class of CIFAR-10 in turn; k = {len(first['calibration'])}, about {len(first['known'])} test pictures of the "
         f"class against {len(first['strange'])} of the other nine, chosen by a fixed seed, so an AUROC has a sampling error of "
         'about one point. "±" is the standard deviation over runs of n draws (20 runs for n=1, 4 for n=5). Columns "all '
         'ranges": a draw shows all four ranges, as the released code does, and so costs four passes. '
         "[docs/one-class.md](docs/one-class.md) says how everything was trained and what was chosen.",
-        idecode_table(found),
+        idecode_table(classes),
     ]
     if compared:
         body += [
@@ -257,7 +260,7 @@ def one_class(root: Path | str = "checkpoints") -> Section:
     body += [
         f"**What mixing pictures does.** The released code reads its list of scores in the wrong order, so that what it takes "
         f"for one picture is the mean of four. With our own networks and the same base scores this adds {gain:.1f} points at "
-        f"n=5, where the paper prints a mean of {np.mean([float(one.paper('iDECODe n=5')) for one in found]):.1f}: the number then "
+        f"n=5, where the paper prints a mean of {paper_mean(classes):.1f}: the number then "
         "says how well groups of four pictures are told apart, not pictures.",
         mixing,
         f"False detection rate at ε = {EPSILON:g} on the class's own test pictures, beside the band that holds it in 99 % of "

@@ -149,8 +149,9 @@ def store_rivals(recipe: Recipe[Pictures], points: Points, root: Path, method: s
     """As many steps of as many pictures as iDECODe's recipe; what is fitted comes last, and says that all is done."""
     fitted_kind, *others = RIVALS[method]
     scorer = fitted_kind.fit(points.training.x, budget_of(recipe, len(points.training)))  # type: ignore[attr-defined]
-    for one in (*(other(**vars(scorer)) for other in others), scorer):
-        store(place(root, recipe.name), one.kind, one, lambda x, one=one: one.score(x).score_vectors)  # type: ignore[misc]
+    folder = place(root, recipe.name)
+    for rival in (*(other(**vars(scorer)) for other in others), scorer):
+        store(folder, rival.kind, rival, lambda x, rival=rival: rival.score(x).score_vectors)  # type: ignore[misc]
 
 
 def budget_of(recipe: Recipe[Pictures], training_points: int) -> Budget:
@@ -207,5 +208,5 @@ def score_all(
     # New processes, not copies of this one: torch's threads do not survive a fork.
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         started = [pool.submit(score_one, n, m, root, data_root, runs) for n, m in missing]
-        for one in started:
-            report(one.result())
+        for job in started:
+            report(job.result())

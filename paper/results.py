@@ -15,9 +15,10 @@ INTRODUCTION = """# Results
 Our numbers beside the paper's (Kaur et al., AAAI 2022). This file is written by `python -m idecode_core reproduce`;
 each section names the command that recomputes it, in seconds, from the score vectors stored in `checkpoints/`.
 
+Under a detector's name: how many points calibrate it (k), how many draws of each point are stored, keyed by content, and how long it trained.
 Rates are in percent. "±" is the standard deviation over five runs that share the model and the calibration set and
-draw their transforms independently, as in the paper, or fewer where fewer than 100 draws are stored (merged 20, projective and DenseNet 25, rotations and turn-distance 40:
-four or five runs at n=5, one or two at n=20). In-distribution is the positive class; TNR is taken at 90 % TPR, FPR95 is the share of OOD points that pass when 95 % of the iD points are kept. Intervals
+draw their transforms independently, as in the paper, or fewer where fewer than 100 draws are stored. A run of n takes n draws in a row, and runs lie a fifth of the stored
+draws apart, or n where that is more: of 40 draws, n=5 takes 1-5, 9-13 and so on, five runs, and n=20 takes 1-20 and 21-40; of 25, n=20 takes 1-20 alone. In-distribution is the positive class; TNR is taken at 90 % TPR, FPR95 is the share of OOD points that pass when 95 % of the iD points are kept. Intervals
 are of the AUROC, at 95 %, from the number of test points (DeLong): "±" is about draws, intervals are about points.
 """
 COMPARABILITY = """What can be compared: our networks are compact ones, trained on two CPU cores; the paper trained a

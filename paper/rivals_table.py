@@ -47,8 +47,8 @@ class Contender:
     def evaluations(self) -> dict[str, Evaluation]:
         """By OOD set."""
         stored = self.stored
-        found = evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, self.n)
-        return dict(zip((one.name for one in stored.ood_sets), found, strict=True))
+        results = evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, self.n)
+        return dict(zip((ood_set.name for ood_set in stored.ood_sets), results, strict=True))
 
     def false_detections(self, epsilon: float) -> RateInBand:
         return rate_in_band(self.stored.calibration, self.stored.id_set.score_vectors, self.n, epsilon)
@@ -62,7 +62,7 @@ def learned_from_labels(scorer: Mapping[str, Any]) -> bool:
 def contenders(root: Path | str) -> list[Contender]:
     """Every detector of CIFAR-10 with n = 1, 5 and 20, then every rival; those without labels first."""
     costs = read_costs(root)
-    found = [
+    methods = [
         Contender(
             f"iDECODe {stored.name.removeprefix('cifar10-')}, n={n}",
             stored,
@@ -73,20 +73,20 @@ def contenders(root: Path | str) -> list[Contender]:
         for stored in open_all(root)
         for n in NS
     ]
-    found += [
+    methods += [
         Contender(rival.title, rival, 1, rival.about.labels, rival.about.cost)
         for rival in (open_rival(root, name) for name in scorer_names(Path(root) / RIVALS))
     ]
-    return sorted(found, key=lambda one: one.labels)  # stable
+    return sorted(methods, key=lambda method: method.labels)  # stable
 
 
 EPSILON = 0.05
 
 
-def shared(found: Sequence[Contender]) -> dict[str, str]:
+def shared(methods: Sequence[Contender]) -> dict[str, str]:
     """Names and labels of the OOD sets that all have scores of, in the order of the tables."""
-    names = set.intersection(*({one.name for one in c.stored.ood_sets} for c in found))
-    return {one.name: one.label for one in found[0].stored.ood_sets if one.name in names}
+    names = set.intersection(*({ood_set.name for ood_set in c.stored.ood_sets} for c in methods))
+    return {ood_set.name: ood_set.label for ood_set in methods[0].stored.ood_sets if ood_set.name in names}
 
 
 def auroc(contender: Contender, name: str) -> float:
@@ -99,7 +99,7 @@ def with_interval(contender: Contender, name: str) -> str:
 
 def grid(
     title: str,
-    found: Sequence[Contender],
+    methods: Sequence[Contender],
     sets: dict[str, str],
     cell: Callable[[Contender, str], str],
     value: Callable[[Contender, str], float],
@@ -107,12 +107,12 @@ def grid(
     """One line per method, one column per OOD set, and the mean over the sets."""
     rows = [
         [
-            one.title,
-            "yes" if one.labels else "no",
-            *(cell(one, name) for name in sets),
-            f"{np.mean([value(one, name) for name in sets]):.1f}",
+            method.title,
+            "yes" if method.labels else "no",
+            *(cell(method, name) for name in sets),
+            f"{np.mean([value(method, name) for name in sets]):.1f}",
         ]
-        for one in found
+        for method in methods
     ]
     return table([title, "labels", *sets.values(), "mean"], rows)
 
@@ -133,16 +133,16 @@ def method_of(contender: Contender) -> str:
     return stored.about.title if isinstance(stored, Scores) else contender.title
 
 
-def like_with_like(found: Sequence[Contender], sets: dict[str, str]) -> str:
+def like_with_like(methods: Sequence[Contender], sets: dict[str, str]) -> str:
     """A line for each detector that has rivals on its own network: it at n=1, 5 and 20, and the best of those rivals by its mean,
     each with its passes; and on how many sets that rival is above each."""
     rows = []
-    for name in dict.fromkeys(c.stored.name for c in found if not c.is_rival):
-        ours = [c for c in found if not c.is_rival and c.stored.name == name]  # one for each of NS
-        rivals = [c for c in found if c.is_rival and network_of(c) == name]
+    for name in dict.fromkeys(c.stored.name for c in methods if not c.is_rival):
+        ours = [c for c in methods if not c.is_rival and c.stored.name == name]  # one for each of NS
+        rivals = [c for c in methods if c.is_rival and network_of(c) == name]
         if rivals:
-            best = max(rivals, key=lambda one: mean_auroc(one, sets))
-            above = [sum(auroc(best, one) > auroc(c, one) for one in sets) for c in ours]
+            best = max(rivals, key=lambda c: mean_auroc(c, sets))
+            above = [sum(auroc(best, ood_set) > auroc(c, ood_set) for ood_set in sets) for c in ours]
             rows.append(
                 [
                     name,
@@ -165,9 +165,9 @@ def passes(contender: Contender) -> str:
     return f"{count} pass{'' if count == '1' else 'es'}"
 
 
-def frontier(found: Sequence[Contender], sets: dict[str, str]) -> list[Contender]:
+def frontier(methods: Sequence[Contender], sets: dict[str, str]) -> list[Contender]:
     """Those that no other beats in the mean AUROC at the same number of passes or fewer; the cheapest first."""
-    return front([c for c in found if c.cost], work, lambda c: mean_auroc(c, sets))
+    return front([c for c in methods if c.cost], work, lambda c: mean_auroc(c, sets))
 
 
 def work(contender: Contender) -> float:
@@ -190,8 +190,8 @@ def passes_figure(measured: Sequence[Contender], sets: dict[str, str]) -> str:
         for name, (rival, colour) in groups.items()
     ]
     steps: list[tuple[float, float]] = []
-    for one in frontier(measured, sets):
-        steps += [(work(one), y) for _, y in steps[-1:]] + [(work(one), mean_auroc(one, sets))]
+    for method in frontier(measured, sets):
+        steps += [(work(method), y) for _, y in steps[-1:]] + [(work(method), mean_auroc(method, sets))]
     steps += [(max(map(work, measured)), y) for _, y in steps[-1:]]
     lines.append(
         Line("no method is above", [x for x, _ in steps], [y for _, y in steps], THRESHOLD, dash="4 3")
@@ -205,53 +205,53 @@ def passes_figure(measured: Sequence[Contender], sets: dict[str, str]) -> str:
     )
 
 
-def verdict(found: Sequence[Contender], sets: dict[str, str]) -> str:
+def verdict(methods: Sequence[Contender], sets: dict[str, str]) -> str:
     """What draws are worth on one and the same network, and who is on the front."""
-    ours = {c.stored.name: c for c in found if not c.is_rival and c.n == MANY}
-    rivals = [c for c in found if c.is_rival and network_of(c) in ours]
+    ours = {c.stored.name: c for c in methods if not c.is_rival and c.n == MANY}
+    rivals = [c for c in methods if c.is_rival and network_of(c) in ours]
     ahead = [c for c in rivals if mean_auroc(c, sets) > mean_auroc(ours[network_of(c)], sets)]
     names = "; ".join(
         f"{c.title} {mean_auroc(c, sets):.1f} against {mean_auroc(ours[network_of(c)], sets):.1f}"
         for c in ahead
     )
-    best = ", ".join(f"{c.title} ({passes(c)}, {mean_auroc(c, sets):.1f})" for c in frontier(found, sets))
+    best = ", ".join(f"{c.title} ({passes(c)}, {mean_auroc(c, sets):.1f})" for c in frontier(methods, sets))
     return (
         f"**On the same network**, {len(ahead)} of {len(rivals)} rivals have a higher mean AUROC than iDECODe at n={MANY}"
         f"{f': {names}' if names else ''}. **Per pass**, no method is above these: {best}."
     )
 
 
-def one_by_one(found: Sequence[Contender], sets: dict[str, str]) -> str:
+def one_by_one(methods: Sequence[Contender], sets: dict[str, str]) -> str:
     """Each detector of ours at n=20 against rivals on the classifier: on how many sets it is above each."""
-    ours = [one for one in found if not one.is_rival and one.n == 20]
-    rivals = [one for one in found if one.is_rival]
+    ours = [method for method in methods if not method.is_rival and method.n == 20]
+    rivals = [method for method in methods if method.is_rival]
     rows = [
         [
             rival.title,
             *(
-                f"{sum(auroc(rival, name) > auroc(one, name) for name in sets)} of {len(sets)}"
-                for one in ours
+                f"{sum(auroc(rival, name) > auroc(method, name) for name in sets)} of {len(sets)}"
+                for method in ours
             ),
         ]
         for rival in rivals
     ]
-    return table(["sets on which the rival's AUROC is above", *(one.title for one in ours)], rows)
+    return table(["sets on which the rival's AUROC is above", *(method.title for method in ours)], rows)
 
 
-def cost_rows(found: Sequence[Contender]) -> list[list[str]]:
+def cost_rows(methods: Sequence[Contender]) -> list[list[str]]:
     return [
         [
-            one.title,
-            "yes" if one.labels else "no",
-            one.cost.passes() if one.cost else "–",
-            f"{one.cost.seconds:.1f}" if one.cost else "–",
-            str(one.false_detections(EPSILON)),
+            method.title,
+            "yes" if method.labels else "no",
+            method.cost.passes() if method.cost else "–",
+            f"{method.cost.seconds:.1f}" if method.cost else "–",
+            str(method.false_detections(EPSILON)),
         ]
-        for one in found
+        for method in methods
     ]
 
 
-def training_table(root: Path | str, found: Sequence[Contender], sets: dict[str, str]) -> str:
+def training_table(root: Path | str, methods: Sequence[Contender], sets: dict[str, str]) -> str:
     """What the training of each detector took, beside its AUROC; a recipe that several rest on counts once in the total."""
     took = read_training_pflop(root)
     rows = [
@@ -261,7 +261,7 @@ def training_table(root: Path | str, found: Sequence[Contender], sets: dict[str,
             f"{sum(took[c.stored.name].values()):.2f}",
             f"{mean_auroc(c, sets):.1f}",
         ]
-        for c in found
+        for c in methods
         if not c.is_rival and c.n == FEW and c.stored.name in took
     ]
     once = {recipe: pflop for recipes in took.values() for recipe, pflop in recipes.items()}
@@ -275,9 +275,9 @@ def training_table(root: Path | str, found: Sequence[Contender], sets: dict[str,
     )
 
 
-def beside_table_3(found: Sequence[Contender], sets: dict[str, str]) -> str:
+def beside_table_3(methods: Sequence[Contender], sets: dict[str, str]) -> str:
     """SBP as the paper has it: on the frozen encoder."""
-    frozen = next((one for one in found if one.stored.name == "sbp-frozen"), None)
+    frozen = next((method for method in methods if method.stored.name == "sbp-frozen"), None)
     if frozen is None:
         return ""
     pairs = []
@@ -296,26 +296,26 @@ def beside_table_3(found: Sequence[Contender], sets: dict[str, str]) -> str:
 
 def rivals(root: Path | str = "checkpoints") -> Section:
     """Every rival on our networks and every detector of CIFAR-10, on all OOD sets that all have."""
-    found = contenders(root)
-    sets = shared(found)
-    stored = found[0].stored
+    methods = contenders(root)
+    sets = shared(methods)
+    stored = methods[0].stored
     body = (
-        f"{verdict(found, sets)}\n\n{like_with_like(found, sets)}\n\n"
+        f"{verdict(methods, sets)}\n\n{like_with_like(methods, sets)}\n\n"
         "Rivals use networks of ours, named in brackets, without transforms, at their published settings; nothing was chosen "
         f"here. All score the same {len(stored.id_set):,} iD test points and up to {max(map(len, stored.ood_sets)):,} per OOD set, and "
         "all are calibrated on points that their network's training held out (merged ones on a part of them), which gives the rivals the bound that they "
         "lack. In square brackets: 95 % interval of the AUROC (DeLong). docs/rivals.md has the formulas.\n\n"
-        f"{grid('AUROC', found, sets, with_interval, auroc)}\n\n"
-        f"{one_by_one(found, sets)}\n\n"
-        f"{grid('FPR at 95 % TPR', found, sets, *both(fpr))}\n\n"
-        f"{grid('TNR at 90 % TPR', found, sets, *both(tnr))}\n\n"
+        f"{grid('AUROC', methods, sets, with_interval, auroc)}\n\n"
+        f"{one_by_one(methods, sets)}\n\n"
+        f"{grid('FPR at 95 % TPR', methods, sets, *both(fpr))}\n\n"
+        f"{grid('TNR at 90 % TPR', methods, sets, *both(tnr))}\n\n"
         "What a score costs, per picture: pictures that go through a network, and seconds in units of one forward pass of the "
         "classifier of `cifar10-invariance`, measured side by side on one machine. Beside it the false detection rate at "
         f"ε = {EPSILON:g} after calibration, with the band that holds it in 99 % of cases:\n\n"
-        f"{table(['method', 'labels', 'passes', 'seconds', f'false detections, ε = {EPSILON:g}'], cost_rows(found))}\n\n"
-        f"{training_table(root, found, sets)}{beside_table_3(found, sets)}"
+        f"{table(['method', 'labels', 'passes', 'seconds', f'false detections, ε = {EPSILON:g}'], cost_rows(methods))}\n\n"
+        f"{training_table(root, methods, sets)}{beside_table_3(methods, sets)}"
     )
-    measured = [one for one in found if one.cost]
+    measured = [method for method in methods if method.cost]
     figures = {"auroc-vs-passes.svg": passes_figure(measured, sets)} if measured else {}
     return Section("rivals", "iDECODe beside its rivals (Table 3 and more)", body, figures)
 
@@ -325,7 +325,7 @@ Value = Callable[[Contender, str], float]
 
 def both(value: Value) -> tuple[Callable[[Contender, str], str], Value]:
     """A number and how it is written."""
-    return lambda one, name: f"{value(one, name):.1f}", value
+    return lambda method, name: f"{value(method, name):.1f}", value
 
 
 def fpr(contender: Contender, name: str) -> float:
@@ -361,19 +361,28 @@ def by_near_mean(rows: list[list[str]], *, largest_first: bool = True) -> list[l
 
 def leaderboard(root: Path | str = "checkpoints") -> Section:
     """AUROC, then FPR at 95 % TPR, sorted by the near mean as OpenOOD does."""
-    found = contenders(root)
-    sets = [name for name in (*NEAR, *FAR) if name in shared(found)]
-    rows = [line(one.title, origin(one), {name: auroc(one, name) for name in sets}) for one in found]
-    rows += [
+    methods = contenders(root)
+    sets = [name for name in (*NEAR, *FAR) if name in shared(methods)]
+
+    def ours(value: Value) -> list[list[str]]:
+        return [
+            line(
+                method.title,
+                f"ours, {'with' if method.labels else 'without'} labels",
+                {name: value(method, name) for name in sets},
+            )
+            for method in methods
+        ]
+
+    rows = ours(auroc) + [
         line(row.method, "published", {f"{name}-test": value for name, value in row.aurocs.items()}, row.near)
         for row in OPENOOD
     ]
-    rates = [line(one.title, origin(one), {name: fpr(one, name) for name in sets}) for one in found]
     body = (
         "AUROC in percent, sorted by the near mean. Rows marked *published* are OpenOOD's (v1.5, ResNet-18, 100 epochs, three "
         "seeds), copied; all others are ours.\n\n"
         f"{table(TITLES, by_near_mean(rows))}\n\nFPR at 95 % TPR, the best first:\n\n"
-        f"{table(TITLES, by_near_mean(rates, largest_first=False))}\n\n"
+        f"{table(TITLES, by_near_mean(ours(fpr), largest_first=False))}\n\n"
         "**Not comparable:** our networks are compact ones, trained on two CPU cores on 42,750 points, since the rest is "
         "held out to calibrate and to choose the epoch; ours are scored on a random 2,000 iD and 1,000 OOD points per set, "
         "OpenOOD's on all; our Places is MiniPlaces at 32 px and theirs Places365; OpenOOD takes pictures that could pass for "
@@ -381,7 +390,3 @@ def leaderboard(root: Path | str = "checkpoints") -> Section:
         "of this table are over SVHN and Places alone, for published rows too where both are known."
     )
     return Section("leaderboard", "OpenOOD's table for CIFAR-10", body)
-
-
-def origin(one: Contender) -> str:
-    return f"ours, {'with' if one.labels else 'without'} labels"

@@ -91,30 +91,32 @@ def score_attacks(
         folder = root / name
         detector = load_detector(folder)
         victim = Victim.from_detector(detector)
-        found = {
+        attacked_sets = {
             path.stem: read_attacked_set(name, path.stem, victim.classes, test, attacked)
             for path in sorted((attacked / name).glob("*.npz"))
         }
-        sets = sets_to_score(found, points)
-        record = record_of(folder, victim, found, points)
+        sets = sets_to_score(attacked_sets, points)
+        record = record_of(folder, victim, attacked_sets, points)
         score_rivals(root, folder, victim, sets, data_root, report)
         score_detectors(root, name, sets, report)
         write_record(root, record)  # last: a victim with a record is complete, and is in the table
     return names
 
 
-def sets_to_score(found: Mapping[str, AttackedSet], points: int) -> Sets:
+def sets_to_score(attacked_sets: Mapping[str, AttackedSet], points: int) -> Sets:
     """Of each set the first `points` pictures; of those that were attacked, the ones that count."""
-    first = max(found.values(), key=lambda one: len(one.indices)).result
+    first = max(attacked_sets.values(), key=lambda attacked_set: len(attacked_set.indices)).result
     pictures = {CLEAN: first.clean[:points]}
-    for name, one in found.items():
-        hit = torch.from_numpy(one.result.success[:points])
+    for name, attacked_set in attacked_sets.items():
+        hit = torch.from_numpy(attacked_set.result.success[:points])
         if hit.any():
-            pictures[name] = one.result.attacked[:points][hit]
+            pictures[name] = attacked_set.result.attacked[:points][hit]
     return pictures
 
 
-def record_of(folder: Path, victim: Victim, found: Mapping[str, AttackedSet], points: int) -> VictimRecord:
+def record_of(
+    folder: Path, victim: Victim, attacked_sets: Mapping[str, AttackedSet], points: int
+) -> VictimRecord:
     training = read_training(folder)
     if training is None or training.test_accuracy is None or not isinstance(victim.model, Equivariant):
         raise CheckpointError(
@@ -122,11 +124,13 @@ def record_of(folder: Path, victim: Victim, found: Mapping[str, AttackedSet], po
         )
     outcomes = {
         name: Outcome(
-            one.result.success, one.result.l2.astype(np.float32), one.result.linf.astype(np.float32)
+            attacked_set.result.success,
+            attacked_set.result.l2.astype(np.float32),
+            attacked_set.result.linf.astype(np.float32),
         )
-        for name, one in found.items()
+        for name, attacked_set in attacked_sets.items()
     }
-    indices = max((one.indices for one in found.values()), key=len)
+    indices = max((attacked_set.indices for attacked_set in attacked_sets.values()), key=len)
     network = victim.model.config.backbone
     return VictimRecord(
         victim.name, network, training.test_accuracy, indices, min(points, len(indices)), outcomes
@@ -187,9 +191,9 @@ class GrowingScores:
             if path.stem == CALIBRATION:
                 continue
             stored = self.read(path.stem)
-            place = {one: i for i, one in enumerate(stored.inputs.tolist())}  # type: ignore[union-attr]
+            place = {digest: i for i, digest in enumerate(stored.inputs.tolist())}  # type: ignore[union-attr]
             wanted = hashes(sets[path.stem]).tolist() if path.stem in sets else []
-            if order := [place[one] for one in wanted if one in place]:
+            if order := [place[digest] for digest in wanted if digest in place]:
                 self.write(stored, stored.score_vectors[order], stored.inputs[order])  # type: ignore[index]
             else:
                 path.unlink()
@@ -197,16 +201,16 @@ class GrowingScores:
 
 def score_detectors(root: Path, victim: str, sets: Sets, report: Report | None) -> None:
     """DRAWS of every picture by every detector; networks that detectors share see a picture once."""
-    found = {name: load_detector(root / name) for name in CIFAR10_DETECTORS if (root / name).is_dir()}
+    detectors = {name: load_detector(root / name) for name in CIFAR10_DETECTORS if (root / name).is_dir()}
     shelves = {
-        name: GrowingScores(place(root, victim), name, scorer_hash(one.scorer), About(name, name), DRAWS)
-        for name, one in found.items()
+        name: GrowingScores(place(root, victim), name, scorer_hash(detector.scorer), About(name, name), DRAWS)
+        for name, detector in detectors.items()
     }
     for set_name, pictures in sets.items():
         done = 0
         for piece in pictures.split(PIECE):
-            new = {n: each.new(set_name, piece) for n, each in shelves.items() if each.takes(set_name)}
-            wanted = {name: found[name] for name, rows in new.items() if rows.any()}
+            new = {n: shelf.new(set_name, piece) for n, shelf in shelves.items() if shelf.takes(set_name)}
+            wanted = {name: detectors[name] for name, rows in new.items() if rows.any()}
             for name, vectors in all_vectors(wanted, piece).items():
                 rows = new[name]
                 shelves[name].add(set_name, piece[torch.from_numpy(rows)], vectors[rows])
@@ -221,8 +225,8 @@ def all_vectors(detectors: Mapping[str, Detector], pictures: Tensor) -> dict[str
     """Score vectors (N, DRAWS) of each detector. Scorers that differ in their base NCM alone come from one pass."""
     asked: dict[str, list[str]] = {}
     for detector in detectors.values():
-        for one in members(detector.scorer):
-            asked.setdefault(network_of(one), []).append(one.base_ncm)
+        for scorer in members(detector.scorer):
+            asked.setdefault(network_of(scorer), []).append(scorer.base_ncm)
     cache: dict[tuple[str, str], Vectors] = {}
 
     def vectors(scorer: Scorer, seed: int) -> Vectors:
@@ -238,13 +242,13 @@ def all_vectors(detectors: Mapping[str, Detector], pictures: Tensor) -> dict[str
             cache.update({(network, ncm): part.score_vectors for ncm, part in scored.items()})
         return cache[network, scorer.base_ncm]
 
-    return {name: vectors(one.scorer, one.calibration.seed) for name, one in detectors.items()}
+    return {name: vectors(each.scorer, each.calibration.seed) for name, each in detectors.items()}
 
 
 def members(scorer: Scorer) -> list[ImageScorer]:
     """The networks with a base NCM that a scorer is made of."""
     if isinstance(scorer, MergedScorer):
-        return [one for member in scorer.members for one in members(member)]
+        return [network for member in scorer.members for network in members(member)]
     return [scorer] if isinstance(scorer, ImageScorer) else []
 
 

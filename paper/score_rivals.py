@@ -28,7 +28,7 @@ from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import class_names, load_images
 from idecode_core.models.equivariant import Equivariant, blank_model
 from idecode_core.quality.cost import COSTS, NS, read_costs
-from idecode_core.quality.sets import ID_POINTS, SetToScore, image_sets, label, pick
+from idecode_core.quality.sets import ID_POINTS, image_sets, label, pick
 from idecode_core.scorer import Scorer
 from idecode_core.scorers.distances import MahalanobisOnce, NeighboursOnce, UnitMahalanobisOnce
 from idecode_core.scorers.logits import ODIN, SBP, Energy
@@ -178,8 +178,8 @@ def scores_of(scorer: OnNetwork, points: Any, z: Tensor) -> NDArray[np.float64]:
     if isinstance(scorer, ODIN):  # moves x
         return scorer.score(points).score_vectors[:, 0]
     with torch.no_grad():
-        found = [scorer.of_features(part, scorer.logits(part)) for part in z.split(512)]
-    return torch.cat(found).cpu().double().numpy()
+        parts = [scorer.of_features(part, scorer.logits(part)) for part in z.split(512)]
+    return torch.cat(parts).cpu().double().numpy()
 
 
 def score_rivals(
@@ -199,7 +199,7 @@ def score_rivals(
     for folder, member in dict.fromkeys((RIVALS[name].network, RIVALS[name].member) for name in missing):
         say(f"{member or folder}: features of the training set")
         network = open_network(root / folder, data_root, member)
-        sets = {one.name: one.points for one in image_sets(network.settings.dataset, data_root)}
+        sets = {part.name: part.points for part in image_sets(network.settings.dataset, data_root)}
         sets[CALIBRATION] = network.parts.calibration.samples
         say(f"{member or folder}: features of {', '.join(sets)}")
         features = {name: network.encoder.encode(points) for name, points in sets.items()}
@@ -209,7 +209,6 @@ def score_rivals(
                 continue
             say(name)
             scorer = fit(rival, network)
-            found = {one: scores_of(scorer, points, features[one]) for one, points in sets.items()}
             known = f"{network.settings.dataset}-test"
             accuracy = None
             if rival.new_head:
@@ -218,9 +217,9 @@ def score_rivals(
                 accuracy = float((said == y).mean())
             cost = cost_of(scorer, 1, unit, sets[known][:TIMED_PICTURES])
             about = About(rival.title, folder, labels=rival.labels, cost=cost, accuracy=accuracy)
-            for one, scores in found.items():  # the calibration set comes last: it says that all is there
-                is_ood = one not in (known, CALIBRATION)
-                scored = ScoreSet(one, label(one), is_ood, scores[:, None])
+            for part, points in sets.items():  # the calibration set comes last: it says that all is there
+                scores = scores_of(scorer, points, features[part])
+                scored = ScoreSet(part, label(part), part not in (known, CALIBRATION), scores[:, None])
                 write_scores(root / stored.RIVALS, scored, network.settings.scorer_sha256, name, about)
     for name, members in TOGETHER.items():
         if not is_stored(root, name) and all(is_stored(root, member) for member in members):
@@ -237,12 +236,13 @@ def merge_rivals(
     the others rank; where there are no others, a random quarter of them."""
     opened = [stored.open_rival(root, member) for member in members]
     common = reduce(np.intersect1d, held_out)
-    if all(len(one) == len(common) for one in held_out):
+    if all(len(points) == len(common) for points in held_out):
         order = np.random.default_rng([0, len(common)]).permutation(common)
         common = order[round(REFERENCE_SHARE * len(order)) :]
-    rows = [np.isin(one, common) for one in held_out]  # in one order, for a split is sorted
+    rows = [np.isin(points, common) for points in held_out]  # in one order, for a split is sorted
     vectors = {
-        one: [rival.sets[one].score_vectors.astype(np.float64) for rival in opened] for one in opened[0].sets
+        part: [rival.sets[part].score_vectors.astype(np.float64) for rival in opened]
+        for part in opened[0].sets
     }
     references = [scores[~calibrates] for scores, calibrates in zip(vectors[CALIBRATION], rows, strict=True)]
     vectors[CALIBRATION] = [
@@ -254,9 +254,9 @@ def merge_rivals(
         title="Energy, both networks",
         cost=Cost(*(round(sum(parts), 2) for parts in zip(*costs, strict=True))) if costs else None,
     )
-    for one in sorted(vectors, key=lambda one: one == CALIBRATION):  # it says that all is there
-        merged = merge_vectors(vectors[one], references, [1.0] * len(members))
-        scored = replace(opened[0].sets[one], score_vectors=merged)
+    for part in sorted(vectors, key=lambda part: part == CALIBRATION):  # it says that all is there
+        merged = merge_vectors(vectors[part], references, [1.0] * len(members))
+        scored = replace(opened[0].sets[part], score_vectors=merged)
         write_scores(root / stored.RIVALS, scored, opened[0].made_with, name, about)
 
 
@@ -280,8 +280,8 @@ def score_costs(
         say(f"{name}: seconds per picture")
         settings = read_settings(root / name)
         scorer = load_detector(root / name).scorer
-        one: SetToScore = next(image_sets(settings.dataset, data_root))
-        costs = {str(n): asdict(cost_of(scorer, n, unit, one.points[:TIMED_PICTURES])) for n in NS}
+        pictures = next(image_sets(settings.dataset, data_root)).points[:TIMED_PICTURES]
+        costs = {str(n): asdict(cost_of(scorer, n, unit, pictures)) for n in NS}
         training = {recipe: trained_by(recipe, data_root) for recipe in recipes_behind(settings)}
         path = root / stored.RIVALS / COSTS
         before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -310,12 +310,12 @@ def trained_by(recipe: str, data_root: Path | str | None) -> float:
 
 def networks_of(scorer: Any) -> list[Equivariant]:
     """Every network that a scorer asks, once."""
-    found = (
+    networks = (
         [n for m in scorer.members for n in networks_of(m)]
         if isinstance(scorer, MergedScorer)
         else [scorer.model]
     )
-    return list({id(network): network for network in found}.values())
+    return list({id(network): network for network in networks}.values())
 
 
 @contextmanager

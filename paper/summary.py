@@ -16,7 +16,7 @@ from idecode_core.training.recipes import CIFAR10_KINDS
 from paper.audio import DETECTORS as SOUNDS
 from paper.audio import mean_row, paper_means
 from paper.merged import best_reported
-from paper.one_class import find, mixing_table, over_runs
+from paper.one_class import find, mixing_table, over_runs, paper_mean
 from paper.rivals_table import contenders, learned_from_labels, mean_auroc, network_of, shared
 from paper.tables import N, shared_sets
 
@@ -26,7 +26,7 @@ EPSILON = 0.05
 def summary(root: Path | str = "checkpoints") -> str:
     """The page as Markdown."""
     root = Path(root)
-    found = open_all(root)
+    detectors = open_all(root)
     return (
         "\n\n".join(
             [
@@ -34,11 +34,11 @@ def summary(root: Path | str = "checkpoints") -> str:
                 "Every number here is computed from score vectors that lie in the repository, by `python -m idecode_core reproduce all`, in a minute and "
                 "without a GPU; [all tables](../RESULTS.md) have intervals, more measures and the command of each. AUROC is in percent: 50 is guessing.",
                 "## Does it keep its promise?",
-                kept(found),
+                kept(detectors),
                 "## How much does it find?",
-                cifar10(found),
+                cifar10(detectors),
                 "## What are more draws worth?",
-                draws(found),
+                draws(detectors),
                 "## One class",
                 one_class(root),
                 "## Sounds",
@@ -56,37 +56,37 @@ def summary(root: Path | str = "checkpoints") -> str:
     )
 
 
-def kept(found: list[Stored]) -> str:
+def kept(detectors: list[Stored]) -> str:
     rows, outside = [], 0
-    for stored in found:
+    for stored in detectors:
         (rate,) = rates_in_bands(stored, N, (EPSILON,))
         outside += not rate.inside
         rows.append([f"`{stored.name}`", f"{stored.calibration.k:,}", str(rate)])
-    said = "All lie inside." if not outside else f"**{outside} of {len(rows)} lie outside.**"
+    verdict = "All lie inside." if not outside else f"**{outside} of {len(rows)} lie outside.**"
     return (
         f"Of test inputs that belong, at most {100 * EPSILON:.0f} % should be flagged at epsilon = {EPSILON:g}, on average over calibration sets. Flagged in "
-        f"percent, and in brackets where the rate of one calibration set lies in 99 % of cases. {said}\n\n"
+        f"percent, and in brackets where the rate of one calibration set lies in 99 % of cases. {verdict}\n\n"
         + table(["detector", "k", f"flagged, n={N}"], rows)
     )
 
 
-def cifar10(found: list[Stored]) -> str:
+def cifar10(detectors: list[Stored]) -> str:
     rows, behind = [], dict[str, list[str]]()
-    for label, sets in shared_sets(found):
+    for label, sets in shared_sets(detectors):
         ours = [
-            100 * evaluate(s.calibration, s.id_set, one, N).auroc.mean
-            for s, one in zip(found, sets, strict=True)
+            100 * evaluate(s.calibration, s.id_set, ood_set, N).auroc.mean
+            for s, ood_set in zip(detectors, sets, strict=True)
         ]
         theirs = best_reported(sets[0].name)
-        for stored, value in zip(found, ours, strict=True):
+        for stored, value in zip(detectors, ours, strict=True):
             if theirs is not None and round(value, 1) < round(theirs, 1):
                 behind.setdefault(stored.name, []).append(label)
         rows.append([label, *(f"{value:.1f}" for value in ours), "–" if theirs is None else f"{theirs:.1f}"])
     worse = "; ".join(f"`{name}` on {', '.join(sets)}" for name, sets in behind.items())
-    names = [f"`{stored.name.removeprefix('cifar10-')}`" for stored in found]
+    names = [f"`{stored.name.removeprefix('cifar10-')}`" for stored in detectors]
     without = [
         name
-        for name, stored in zip(names, found, strict=True)
+        for name, stored in zip(names, detectors, strict=True)
         if not learned_from_labels(stored.settings.scorer)
     ]
     return (
@@ -98,27 +98,14 @@ def cifar10(found: list[Stored]) -> str:
     )
 
 
-def draws(found: list[Stored]) -> str:
+def draws(detectors: list[Stored]) -> str:
     rows = []
-    for stored in found:
-        means = [
-            float(
-                np.mean(
-                    [
-                        one.auroc.mean
-                        for one in evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, n)
-                    ]
-                )
-            )
-            for n in (1, 5, 20)
-        ]
-        rows.append(
-            [
-                f"`{stored.name}`",
-                *(f"{100 * mean:.1f}" for mean in means),
-                f"{100 * (means[2] - means[0]):+.1f}",
-            ]
-        )
+    for stored in detectors:
+        means = []
+        for n in (1, 5, 20):
+            evaluations = evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, n)
+            means.append(100 * float(np.mean([evaluation.auroc.mean for evaluation in evaluations])))
+        rows.append([f"`{stored.name}`", *(f"{mean:.1f}" for mean in means), f"{means[2] - means[0]:+.1f}"])
     return (
         "Mean AUROC over the OOD sets; each draw costs a pass through the network. Draws help most where one draw is a noisy question, and little where a "
         "network names class and turn at once:\n\n"
@@ -145,12 +132,11 @@ def on_the_same_network(root: Path) -> str:
 
 
 def one_class(root: Path) -> str:
-    found = find(root, "cifar10", dict(enumerate(CIFAR10_KINDS)))
-    mean = 100 * float(np.mean([over_runs(one.one, N).mean for one in found]))
-    theirs = float(np.mean([float(one.paper("iDECODe n=5")) for one in found]))
-    _, gain = mixing_table(found)
+    classes = find(root, "cifar10", dict(enumerate(CIFAR10_KINDS)))
+    mean = 100 * float(np.mean([over_runs(known.single, N).mean for known in classes]))
+    _, gain = mixing_table(classes)
     return (
-        f"One class of CIFAR-10 is known, the others are strange: {mean:.1f} in the mean of {len(found)} classes at n = {N}, where the paper prints {theirs:.1f}. **The two "
+        f"One class of CIFAR-10 is known, the others are strange: {mean:.1f} in the mean of {len(classes)} classes at n = {N}, where the paper prints {paper_mean(classes):.1f}. **The two "
         f"cannot be compared**: the released code averages scores of four different pictures, and doing the same with our scores adds {gain:.1f} points "
         "without anything being detected better ([one-class](one-class.md#mixing-pictures))."
     )

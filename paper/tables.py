@@ -13,7 +13,7 @@ import numpy as np
 from idecode_core.folder import shelf
 from idecode_core.folder.shelf import ScoreSet
 from idecode_core.folder.stored import Stored, has_scores, open_all, open_stored
-from idecode_core.quality.methods import compare, evaluate, runs
+from idecode_core.quality.methods import compare, evaluate
 from idecode_core.quality.side_by_side import Reported, Row, side_by_side
 from idecode_core.report.tables import beside_the_paper, fpr, interval, percent, table
 from paper.numbers import COMPARABLE, SBP, reported
@@ -29,24 +29,11 @@ SURE_TITLES = [f"95 % interval n={N}", f"FPR95 n={N}"]
 def seeds(stored: Stored) -> str:
     """Where the numbers come from: points, draws, seeds and training time."""
     training = stored.training
-    hours = f" Training: {training.hours:.1f} h on two CPU cores, seed {training.seed}." if training else ""
+    hours = f" Training: {training.hours:.1f} h, seed {training.seed}." if training else ""
     return (
-        f"`{stored.name}`: k = {stored.calibration.k:,} calibration points, {len(stored.id_set):,} iD test points, "
-        f"draws with seed {stored.calibration.seed} keyed by content; {stored_runs(stored)}.{hours}"
+        f"`{stored.name}`: k = {stored.calibration.k:,}; {len(stored.id_set):,} iD test points; "
+        f"{stored.id_set.score_vectors.shape[1]} draws with seed {stored.calibration.seed}.{hours}"
     )
-
-
-def stored_runs(stored: Stored) -> str:
-    """Which draws of each point the runs at n=5 and n=20 take, as `runs` does."""
-    columns = np.arange(stored.id_set.score_vectors.shape[1], dtype=np.float64)[None]
-    words = []
-    for n in (N, 20):
-        taken = [(int(run[0, 0]) + 1, int(run[0, -1]) + 1) for run in runs(columns, n)]
-        shown = ", ".join(f"{first}-{last}" for first, last in taken[:2]) + (
-            ", ..." if len(taken) > 2 else ""
-        )
-        words.append(f"n={n} has {len(taken)} run{'s' if len(taken) > 1 else ''}, draws {shown}")
-    return f"{columns.size} draws of each point are stored: {'; '.join(words)}"
 
 
 def paper_number(number: Reported | None) -> str:
@@ -83,16 +70,16 @@ def method_table(rows: Sequence[Row]) -> str:
     return table(titles, [[label, *values] for label, values in cells.items()])
 
 
-def precision_table(found: Sequence[Stored]) -> str:
+def precision_table(detectors: Sequence[Stored]) -> str:
     """Per detector the AUROC's interval, then FPR at 95 % TPR, on every OOD set that all have."""
     rows = []
-    for label, sets in shared_sets(found):
+    for label, sets in shared_sets(detectors):
         cells = [label]
-        for stored, ood_set in zip(found, sets, strict=True):
+        for stored, ood_set in zip(detectors, sets, strict=True):
             evaluation = evaluate(stored.calibration, stored.id_set, ood_set, N)
             cells.append(f"{interval(evaluation)}, {fpr(evaluation)}")
         rows.append(cells)
-    names = [stored.name.removeprefix("cifar10-") for stored in found]
+    names = [stored.name.removeprefix("cifar10-") for stored in detectors]
     return table([f"OOD set at n={N}: AUROC's 95 % interval, FPR95", *names], rows)
 
 
@@ -156,12 +143,12 @@ def _icad(rows: Sequence[Row], ood_set: str) -> Row:
 
 def transform_sets(root: Path | str = "checkpoints") -> Section:
     """PT against RS at n = 1 and n = 5: which sets are better detected with which G."""
-    found = [open_stored(Path(root) / name) for name in ("cifar10-projective", "cifar10-rotations")]
+    detectors = [open_stored(Path(root) / name) for name in ("cifar10-projective", "cifar10-rotations")]
     rows, pairs = [], []
-    for label, sets in shared_sets(found):
+    for label, sets in shared_sets(detectors):
         cells = [label]
         for n, method in ((1, "ICAD"), (N, "iDECODe")):
-            for stored, ood_set in zip(found, sets, strict=True):
+            for stored, ood_set in zip(detectors, sets, strict=True):
                 ours = evaluate(stored.calibration, stored.id_set, ood_set, n, method=method).auroc
                 theirs = reported(
                     stored.settings.dataset, stored.transforms, ood_set.name, method, n, "auroc"
@@ -172,20 +159,20 @@ def transform_sets(root: Path | str = "checkpoints") -> Section:
                     pairs.append((f"{label} with {name}", 100 * ours.mean, theirs.mean))
         rows.append(cells)
     titles = [f"{name} n={n}{who}" for n in (1, N) for name in ("PT", "RS") for who in ("", " (paper)")]
-    sources = "\n\n".join(seeds(stored) for stored in found)
+    sources = "\n\n".join(seeds(stored) for stored in detectors)
     body = (
-        f"{sources}\n\n{table(['OOD set, AUROC', *titles], rows)}\n\n{precision_table(found)}\n\n"
+        f"{sources}\n\n{table(['OOD set, AUROC', *titles], rows)}\n\n{precision_table(detectors)}\n\n"
         f"{beside_the_paper(pairs, f'AUROC at n={N}')}"
     )
     return Section("transform-sets", "Projective transforms (PT) against rotation ranges (RS)", body)
 
 
-def shared_sets(found: Sequence[Stored]) -> list[tuple[str, list[ScoreSet]]]:
+def shared_sets(detectors: Sequence[Stored]) -> list[tuple[str, list[ScoreSet]]]:
     """OOD sets that all detectors have scores of, in the order of the first."""
-    by_name = [{ood_set.name: ood_set for ood_set in stored.ood_sets} for stored in found]
+    by_name = [{ood_set.name: ood_set for ood_set in stored.ood_sets} for stored in detectors]
     return [
         (ood_set.label, [sets[ood_set.name] for sets in by_name])
-        for ood_set in found[0].ood_sets
+        for ood_set in detectors[0].ood_sets
         if all(ood_set.name in sets for sets in by_name)
     ]
 
@@ -236,32 +223,32 @@ CLASSIFIER = "cifar10-invariance"
 def sbp(root: Path | str = "checkpoints") -> Section:
     """SBP on our classifier beside our detectors at n = 5 and 20 (Table 3)."""
     classifier = open_stored(Path(root) / CLASSIFIER)
-    found = open_all(root)
+    detectors = open_all(root)
     softmax = classifier.beside(shelf.SBP)
     known = softmax.once(classifier.id_set.name)
     tnrs, aurocs, fprs = list[list[str]](), list[list[str]](), list[list[str]]()
     pairs, ahead = list[tuple[str, float, float]](), list[str]()
     for ood_set in classifier.ood_sets:
-        found_sbp = compare([known], [softmax.once(ood_set.name)])
-        baseline = found_sbp.tnr.mean, found_sbp.auroc.mean
+        sbp_alone = compare([known], [softmax.once(ood_set.name)])
+        baseline = sbp_alone.tnr.mean, sbp_alone.auroc.mean
         theirs = SBP.get(COMPARABLE.get(ood_set.name.removesuffix("-test"), ""))
-        same = [{one.name: one for one in stored.ood_sets}.get(ood_set.name) for stored in found]
+        same = [{other.name: other for other in stored.ood_sets}.get(ood_set.name) for stored in detectors]
         ours = [
             evaluate(stored.calibration, stored.id_set, other, n) if other else None
-            for stored, other in zip(found, same, strict=True)
+            for stored, other in zip(detectors, same, strict=True)
             for n in (5, 20)
         ]
         for column, lines in enumerate((tnrs, aurocs)):
-            cells = [percent((one.tnr, one.auroc)[column]) if one else "–" for one in ours]
+            cells = [percent((e.tnr, e.auroc)[column]) if e else "–" for e in ours]
             paper = f"{theirs[column]:.1f}" if theirs else "–"
-            sure = f" {interval(found_sbp)}" if column else ""
+            sure = f" {interval(sbp_alone)}" if column else ""
             lines.append([ood_set.label, f"{100 * baseline[column]:.1f}{sure}", paper, *cells])
-        fprs.append([ood_set.label, fpr(found_sbp), *(fpr(one) if one else "–" for one in ours)])
+        fprs.append([ood_set.label, fpr(sbp_alone), *(fpr(e) if e else "–" for e in ours)])
         if theirs:
             pairs.append((ood_set.label, 100 * baseline[1], theirs[1]))
-        if baseline[1] > max(one.auroc.mean for one in ours if one):
+        if baseline[1] > max(e.auroc.mean for e in ours if e):
             ahead.append(ood_set.label)
-    titles = [f"{stored.name.removeprefix('cifar10-')} n={n}" for stored in found for n in (5, 20)]
+    titles = [f"{stored.name.removeprefix('cifar10-')} n={n}" for stored in detectors for n in (5, 20)]
     accuracy = classifier.training.test_accuracy if classifier.training else None
     network = f"Its test accuracy is {100 * accuracy:.1f} % (the paper's: 91.5 %)." if accuracy else ""
     verdict = f"**SBP is above every detector of ours** (AUROC) on {', '.join(ahead)}." if ahead else ""

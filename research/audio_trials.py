@@ -79,8 +79,8 @@ def try_recipe(recipe: Recipe[Sounds], masks: Sequence[str], sounds: SoundSet) -
     with tempfile.TemporaryDirectory() as folder:
         scorer = task.scorer(train(task, Path(folder)))
     logits = scorer.logits(inside.samples)
-    sbp = [softmax_baseline(found).numpy() for found in (logits, scorer.logits(outside.samples))]
-    found: dict[str, object] = {
+    sbp = [softmax_baseline(answers).numpy() for answers in (logits, scorer.logits(outside.samples))]
+    outcome: dict[str, object] = {
         "accuracy": float((logits.argmax(dim=1).numpy() == inside.y).mean()),
         "SBP": auroc(*sbp),
     }
@@ -89,14 +89,14 @@ def try_recipe(recipe: Recipe[Sounds], masks: Sequence[str], sounds: SoundSet) -
         known, strange = (
             masked.score_under(list(NCM_NAMES), part.samples, n=DRAWS, seed=0) for part in (inside, outside)
         )
-        found[name] = {
+        outcome[name] = {
             ncm: {
                 f"n={n}": mean_auroc(known[ncm].score_vectors, strange[ncm].score_vectors, n)
                 for n in (1, 5, 20)
             }
             for ncm in NCM_NAMES
         }
-    return found
+    return outcome
 
 
 def try_merged(recipe: Recipe[Sounds], sounds: SoundSet, fit: int, judge: int) -> dict[str, float]:
@@ -128,7 +128,9 @@ def of_members(inside: list[Vectors], outside: list[Vectors]) -> dict[str, float
     """AUROC of the classifier, of the statistics, and of both by their ranks; score vectors by member, each (clips, n)."""
     known = [
         merge_vectors(
-            [one[i : i + 1] for one in inside], [np.delete(one, i, 0) for one in inside], (1.0, 1.0)
+            [vectors[i : i + 1] for vectors in inside],
+            [np.delete(vectors, i, 0) for vectors in inside],
+            (1.0, 1.0),
         )
         for i in range(len(inside[0]))
     ]
@@ -170,10 +172,10 @@ def main(names: Sequence[str]) -> None:
         trial = TRIALS[name]
         if category not in trial.categories or category in results.setdefault(name, {}):
             continue
-        results[name][category] = found = try_recipe(trial.recipe(category), trial.masks, sounds)
+        results[name][category] = outcome = try_recipe(trial.recipe(category), trial.masks, sounds)
         write_json(RESULTS, results)
-        best = found["usual masks"]["soft_disagreement"]  # type: ignore[index]
-        print(f"{name}, {category}: SBP {100 * found['SBP']:.1f}, soft disagreement {best}", flush=True)  # type: ignore[operator]
+        best = outcome["usual masks"]["soft_disagreement"]  # type: ignore[index]
+        print(f"{name}, {category}: SBP {100 * outcome['SBP']:.1f}, soft disagreement {best}", flush=True)  # type: ignore[operator]
 
 
 if __name__ == "__main__":

@@ -42,16 +42,15 @@ class Side:
 def sides(stored: Stored) -> tuple[Side, Side]:
     """The iD and the OOD clips of a detector's stored scores."""
     eq_3, softmax = stored.beside("invariance").sets, stored.beside(SBP)
-    found = []
-    for sets in ([stored.id_set], stored.ood_sets):
-        found.append(
-            Side(
-                np.concatenate([eq_3[part.name].score_vectors for part in sets]).astype(np.float64),
-                np.concatenate([part.score_vectors[:, :DRAWS_PER_RUN] for part in sets]).astype(np.float64),
-                1 - np.concatenate([softmax.once(part.name) for part in sets]),
-            )
+    known, strange = (
+        Side(
+            np.concatenate([eq_3[part.name].score_vectors for part in sets]).astype(np.float64),
+            np.concatenate([part.score_vectors[:, :DRAWS_PER_RUN] for part in sets]).astype(np.float64),
+            1 - np.concatenate([softmax.once(part.name) for part in sets]),
         )
-    return found[0], found[1]
+        for sets in ([stored.id_set], stored.ood_sets)
+    )
+    return known, strange
 
 
 def mean_auroc(pairs: Sequence[tuple[Side, Side]], score: Callable[[Side], Vectors]) -> str:
@@ -105,7 +104,7 @@ def by_sureness(pairs: Sequence[tuple[Side, Side]]) -> str:
             scores = [np.concatenate([v[here] for v, here in part]) for part in values(chosen)]
             cells += [
                 f"{100 * share:.0f} %",
-                *(f"{found.mean():.3f}" if found.size else "–" for found in scores),
+                *(f"{part.mean():.3f}" if part.size else "–" for part in scores),
             ]
         rows.append([f"{low:g} to {high:g}", *cells])
     header = [f"{side} {what}" for side in ("iD", "OOD") for what in ("clips", "Eq. 3", "soft")]

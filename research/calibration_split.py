@@ -46,13 +46,13 @@ def chance(scores: Mapping[str, NDArray[np.float64]]) -> float:
     return float(hypergeom.sf(above - 1, k + v, above + int(flagged(scores, "calibration").sum()), v))
 
 
-def excess(one: Scores, other: Scores, part: str) -> tuple[float, float]:
+def excess(first: Scores, other: Scores, part: str) -> tuple[float, float]:
     """How much stranger the first network finds the points of a part than test points that the second finds as strange, with its
     standard error. Points that the first one has learned would be far less strange to it."""
     edges = np.quantile(other["test"], np.linspace(0, 1, BINS + 1)[1:-1])
     of_test, of_part = (np.digitize(other[name], edges) for name in ("test", part))
-    usual = np.array([one["test"][of_test == i].mean() for i in range(BINS)])
-    difference = one[part] - usual[of_part]
+    usual = np.array([first["test"][of_test == i].mean() for i in range(BINS)])
+    difference = first[part] - usual[of_part]
     return float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference)))
 
 
@@ -86,13 +86,13 @@ def main(
         "test": load_images("cifar10-test", data_root),
         "training": parts.training.take(np.random.default_rng(0).permutation(len(parts.training))[:TRAINED]),
     }
-    found: dict[tuple[str, str, str], Scores] = {}
+    by_key: dict[tuple[str, str, str], Scores] = {}
     for network, scorer in {"shipped": first, "second": second}.items():
         for sampling, kind in {"bicubic": SharpRotations, "bilinear": Rotations}.items():
             turned = replace(scorer, transforms=kind(per_draw="all"))
             for part, images in sets.items():
                 for name, scored in turned.score_under(BASE_NCMS, images.x, n=1, seed=0).items():
-                    found.setdefault((network, sampling, name), {})[part] = scored.score_vectors[:, 0]
+                    by_key.setdefault((network, sampling, name), {})[part] = scored.score_vectors[:, 0]
     rows = [
         [
             *key,
@@ -100,7 +100,7 @@ def main(
             f"{chance(scores):.5f}",
             *(f"{scores[part].mean():.3f}" for part in sets),
         ]
-        for key, scores in found.items()
+        for key, scores in by_key.items()
     ]
     typer.echo(
         table(
@@ -116,17 +116,17 @@ def main(
             rows,
         )
     )
-    one, other = (found[network, "bicubic", "cross_entropy"] for network in ("shipped", "second"))
+    shipped, other = (by_key[network, "bicubic", "cross_entropy"] for network in ("shipped", "second"))
     rows = []
     for part in sets:
-        both = flagged(one, part) & flagged(other, part)
-        shared = both.sum() / max(1, flagged(one, part).sum())
-        stranger, error = excess(one, other, part)
+        both = flagged(shipped, part) & flagged(other, part)
+        shared = both.sum() / max(1, flagged(shipped, part).sum())
+        stranger, error = excess(shipped, other, part)
         rows.append(
             [
                 part,
                 f"{100 * shared:.0f}",
-                f"{spearmanr(one[part], other[part]).statistic:.2f}",
+                f"{spearmanr(shipped[part], other[part]).statistic:.2f}",
                 f"{stranger:+.3f} ± {error:.3f}",
             ]
         )

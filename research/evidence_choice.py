@@ -60,20 +60,22 @@ def merged(inside: list[Vectors], outside: list[Vectors]) -> float:
     return auroc(known.sum(axis=1), merge_vectors(outside, references, ones).sum(axis=1))
 
 
-def rows_of(found: dict[str, list[Answers]]) -> Iterator[Row]:
+def rows_of(answers_of: dict[str, list[Answers]]) -> Iterator[Row]:
     """Every way to ask one network, and several together; of each network, the answers of the iD set come first."""
-    for names in (names for size in range(1, len(found) + 1) for names in combinations(found, size)):
-        for asked in product(*(found[name][0] for name in names)):
-            for n in NS if any(one != X for one in asked) else NS[:1]:
+    for names in (
+        names for size in range(1, len(answers_of) + 1) for names in combinations(answers_of, size)
+    ):
+        for asked in product(*(answers_of[name][0] for name in names)):
+            for n in NS if any(question != X for question in asked) else NS[:1]:
                 members = [
-                    [draws(answer[one], n) for answer in found[name]]
-                    for name, one in zip(names, asked, strict=True)
+                    [draws(answer[question], n) for answer in answers_of[name]]
+                    for name, question in zip(names, asked, strict=True)
                 ]
                 inside, *outside = (list(parts) for parts in zip(*members, strict=True))
-                title = " + ".join(f"{name}: {one}" for name, one in zip(names, asked, strict=True))
+                title = " + ".join(f"{name}: {question}" for name, question in zip(names, asked, strict=True))
                 yield (
-                    title + (f", n={n}" if any(one != X for one in asked) else ""),
-                    sum(passes(one, n) for one in asked),
+                    title + (f", n={n}" if any(question != X for question in asked) else ""),
+                    sum(passes(question, n) for question in asked),
                     [merged(inside, strange) for strange in outside],
                 )
 
@@ -96,9 +98,9 @@ def networks(folder: Path) -> dict[str, ImageScorer]:
         else [(folder.name, scorer)]
     )
     return {
-        name.partition("@")[0].removeprefix("cifar10-"): one
-        for name, one in pairs
-        if isinstance(one, ImageScorer)
+        name.partition("@")[0].removeprefix("cifar10-"): member
+        for name, member in pairs
+        if isinstance(member, ImageScorer)
     }
 
 
@@ -116,13 +118,13 @@ def main(
     split = type(splits[0])(splits[0].proper, common, splits[0].calibration)
     sets = {"": validation_images(split, data_root), **development_sets(data_root)}
     if quick:
-        steps = {name: (2 if name == "" else 3 if len(one) > LARGE else 1) for name, one in sets.items()}
-        sets = {name: one.take(np.arange(0, len(one), steps[name])) for name, one in sets.items()}
-    found: dict[str, list[Answers]] = {}
+        steps = {name: (2 if name == "" else 3 if len(part) > LARGE else 1) for name, part in sets.items()}
+        sets = {name: part.take(np.arange(0, len(part), steps[name])) for name, part in sets.items()}
+    answers_of: dict[str, list[Answers]] = {}
     for folder in folders:
         for name, scorer in networks(folder).items():
-            found[name] = [answers(scorer, images) for images in sets.values()]
-    show(rows_of(found), list(sets)[1:])
+            answers_of[name] = [answers(scorer, images) for images in sets.values()]
+    show(rows_of(answers_of), list(sets)[1:])
 
 
 if __name__ == "__main__":

@@ -45,8 +45,8 @@ Candidate = Callable[[Answers], Tensor]
 """Scores (N, m); larger means stranger."""
 
 
-def logit(found: Answers) -> Tensor:
-    return -found.logits.gather(2, found.target[..., None])[..., 0]
+def logit(answers: Answers) -> Tensor:
+    return -answers.logits.gather(2, answers.target[..., None])[..., 0]
 
 
 CANDIDATES: dict[str, Candidate] = {
@@ -93,8 +93,8 @@ def main(
     rows = []
     for name, candidate in CANDIDATES.items():
         known = candidate(inside).sum(dim=1).double().numpy()
-        found = [auroc(known, candidate(other).sum(dim=1).double().numpy()) for other in outside.values()]
-        rows.append([name, *(f"{100 * value:.1f}" for value in found), f"{100 * np.mean(found):.1f}"])
+        aurocs = [auroc(known, candidate(other).sum(dim=1).double().numpy()) for other in outside.values()]
+        rows.append([name, *(f"{100 * value:.1f}" for value in aurocs), f"{100 * np.mean(aurocs):.1f}"])
     typer.echo(table(["score", *outside, "mean"], rows))
 
 

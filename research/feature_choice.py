@@ -32,15 +32,15 @@ def features_of(seen: Features, data_root: Path | None) -> tuple[dict[str, Tenso
     """Features (N, draws, d) by group or set, and the fine classes (N,) of the groups' points."""
     pictures = load_images("cifar100-train", data_root)
     generator = np.random.default_rng(0)
-    found, labels = {}, {}
+    by_name, labels = {}, {}
     for number, name in GROUPS.items():
         group = pictures.only(superclass(number))
         chosen = generator.permutation(len(group))[: TRAINING + TESTED]
-        found[name] = seen.encode(group.x[chosen], n=DRAWS, seed=0)
+        by_name[name] = seen.encode(group.x[chosen], n=DRAWS, seed=0)
         labels[name] = torch.from_numpy(np.searchsorted(superclass(number), group.y[chosen]))
     for name in BUNDLED:
-        found[name] = seen.encode(load_images(name, data_root).x[:TESTED], n=DRAWS, seed=0)
-    return found, labels
+        by_name[name] = seen.encode(load_images(name, data_root).x[:TESTED], n=DRAWS, seed=0)
+    return by_name, labels
 
 
 def sums(scorer: FeatureScorer, z: Tensor) -> np.ndarray:
@@ -79,7 +79,7 @@ def main(
             else:
                 scorer = Neighbours.fit(training, known, k=int(name.split("th")[0].split("st")[0]), **parts)
             inside = sums(scorer, z[group][TRAINING:])
-            outside = [sums(scorer, found[:TESTED]) for other, found in z.items() if other != group]
+            outside = [sums(scorer, others[:TESTED]) for other, others in z.items() if other != group]
             means.append(np.mean([auroc(inside, scores) for scores in outside]))
             right.append(float((scorer.nearest(z[group][TRAINING:, 0]) == y[TRAINING:]).double().mean()))
         cells = [f"{100 * value:.1f}" for value in means]

@@ -42,13 +42,13 @@ class Known:
     def neighbour(self, z: Tensor) -> Tensor:
         """Distance of features (..., d), at length 1, from the K-th nearest ones: (...)."""
         flat = normalize(z, dim=-1).flatten(0, -2)
-        found = [torch.cdist(one, self.bank).kthvalue(K, dim=1).values for one in flat.split(1000)]
-        return torch.cat(found).view(z.shape[:-1])
+        parts = [torch.cdist(part, self.bank).kthvalue(K, dim=1).values for part in flat.split(1000)]
+        return torch.cat(parts).view(z.shape[:-1])
 
     def distance(self, z: Tensor) -> Tensor:
         """Mahalanobis distance, squared, from the closest class, of features (..., d) at length 1: (...)."""
-        found = squared_distances(normalize(z, dim=-1).flatten(0, -2), *self.gaussian).amin(dim=1)
-        return found.view(z.shape[:-1])
+        nearest = squared_distances(normalize(z, dim=-1).flatten(0, -2), *self.gaussian).amin(dim=1)
+        return nearest.view(z.shape[:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,46 +82,46 @@ class Answers:
 
 
 CANDIDATES: dict[str, Callable[[Answers], Tensor]] = {
-    "turn": lambda found: found.error,
-    "turn - familiarity": lambda found: found.error - familiarity(found.features),
-    "-log max softmax": lambda found: -log_softmax(found.classes, dim=-1).amax(dim=-1),
-    "-KL from uniform": lambda found: -found.from_uniform,
-    "-evidence": lambda found: -evidence(found.classes),
-    "-evidence of x": lambda found: -found.evidence_of_x.expand(found.error.shape),
-    "-logit of x's label": lambda found: label_logit(found.classes, found.of_x),
-    "turn - KL from uniform": lambda found: found.error - found.from_uniform,
-    "turn - evidence": lambda found: found.error - evidence(found.classes),
-    "turn - evidence - familiarity": lambda found: (
-        found.error - evidence(found.classes) - familiarity(found.features)
+    "turn": lambda answers: answers.error,
+    "turn - familiarity": lambda answers: answers.error - familiarity(answers.features),
+    "-log max softmax": lambda answers: -log_softmax(answers.classes, dim=-1).amax(dim=-1),
+    "-KL from uniform": lambda answers: -answers.from_uniform,
+    "-evidence": lambda answers: -evidence(answers.classes),
+    "-evidence of x": lambda answers: -answers.evidence_of_x.expand(answers.error.shape),
+    "-logit of x's label": lambda answers: label_logit(answers.classes, answers.of_x),
+    "turn - KL from uniform": lambda answers: answers.error - answers.from_uniform,
+    "turn - evidence": lambda answers: answers.error - evidence(answers.classes),
+    "turn - evidence - familiarity": lambda answers: (
+        answers.error - evidence(answers.classes) - familiarity(answers.features)
     ),
-    "turn - evidence of x": lambda found: found.error - found.evidence_of_x,
-    "0.5 turn - evidence of x": lambda found: 0.5 * found.error - found.evidence_of_x,
-    "0.2 turn - evidence of x": lambda found: 0.2 * found.error - found.evidence_of_x,
-    "0.1 turn - evidence of x": lambda found: 0.1 * found.error - found.evidence_of_x,
-    "-evidence of x and its mirror image": lambda found: (
-        -evidence(found.mirrored)[:, None].expand(found.error.shape)
+    "turn - evidence of x": lambda answers: answers.error - answers.evidence_of_x,
+    "0.5 turn - evidence of x": lambda answers: 0.5 * answers.error - answers.evidence_of_x,
+    "0.2 turn - evidence of x": lambda answers: 0.2 * answers.error - answers.evidence_of_x,
+    "0.1 turn - evidence of x": lambda answers: 0.1 * answers.error - answers.evidence_of_x,
+    "-evidence of x and its mirror image": lambda answers: (
+        -evidence(answers.mirrored)[:, None].expand(answers.error.shape)
     ),
-    "0.2 turn - evidence of x and its mirror image": lambda found: (
-        0.2 * found.error - evidence(found.mirrored)[:, None]
+    "0.2 turn - evidence of x and its mirror image": lambda answers: (
+        0.2 * answers.error - evidence(answers.mirrored)[:, None]
     ),
-    "-max log softmax of x and its mirror image": lambda found: (
-        -log_softmax(found.mirrored, dim=-1).amax(dim=-1)[:, None].expand(found.error.shape)
+    "-max log softmax of x and its mirror image": lambda answers: (
+        -log_softmax(answers.mirrored, dim=-1).amax(dim=-1)[:, None].expand(answers.error.shape)
     ),
-    "turn - evidence - evidence of x": lambda found: (
-        found.error - evidence(found.classes) - found.evidence_of_x
+    "turn - evidence - evidence of x": lambda answers: (
+        answers.error - evidence(answers.classes) - answers.evidence_of_x
     ),
-    "turn - logit of x's label": lambda found: found.error + label_logit(found.classes, found.of_x),
-    "turn - logit of x's label - evidence of x": lambda found: (
-        found.error + label_logit(found.classes, found.of_x) - found.evidence_of_x
+    "turn - logit of x's label": lambda answers: answers.error + label_logit(answers.classes, answers.of_x),
+    "turn - logit of x's label - evidence of x": lambda answers: (
+        answers.error + label_logit(answers.classes, answers.of_x) - answers.evidence_of_x
     ),
-    "nearest neighbours": lambda found: found.known.neighbour(found.features),
-    "nearest neighbours of x": lambda found: found.known.neighbour(found.features_of_x)[:, None].expand(
-        found.error.shape
+    "nearest neighbours": lambda answers: answers.known.neighbour(answers.features),
+    "nearest neighbours of x": lambda answers: answers.known.neighbour(answers.features_of_x)[:, None].expand(
+        answers.error.shape
     ),
-    "Mahalanobis at length 1": lambda found: found.known.distance(found.features),
-    "Mahalanobis at length 1 of x": lambda found: found.known.distance(found.features_of_x)[:, None].expand(
-        found.error.shape
-    ),
+    "Mahalanobis at length 1": lambda answers: answers.known.distance(answers.features),
+    "Mahalanobis at length 1 of x": lambda answers: answers.known.distance(answers.features_of_x)[
+        :, None
+    ].expand(answers.error.shape),
 }
 
 
@@ -131,12 +131,14 @@ def answers(scorer: ImageScorer, images: NDArray[np.uint8], known: Known, draws:
     for batch in chunks(prepared(scorer, images, seed=0), BATCH):
         drawn = scorer.transforms.sample(np.stack([point.key for point in batch]), draws)
         x = scorer.tensor(batch)
-        found, z = scorer.predict(x, drawn), scorer.model.encode(x)
+        predicted, z = scorer.predict(x, drawn), scorer.model.encode(x)
         of_x, of_mirror = (
-            scorer.model.decode(None, one[:, None])[:, 0, RANGES:]
-            for one in (z, scorer.model.encode(x.flip(-1)))
+            scorer.model.decode(None, seen[:, None])[:, 0, RANGES:]
+            for seen in (z, scorer.model.encode(x.flip(-1)))
         )
-        parts.append((found.prediction, found.features, found.target, of_x, z, (of_x + of_mirror) / 2))
+        parts.append(
+            (predicted.prediction, predicted.features, predicted.target, of_x, z, (of_x + of_mirror) / 2)
+        )
     return Answers(*(torch.cat(part) for part in zip(*parts, strict=True)), known)
 
 
@@ -167,8 +169,8 @@ def main(
         rows = []
         for name, candidate in CANDIDATES.items():
             iid = candidate(inside).sum(dim=1).double().numpy()
-            found = [auroc(iid, candidate(other).sum(dim=1).double().numpy()) for other in others.values()]
-            rows.append([name, *(f"{100 * value:.1f}" for value in found), f"{100 * np.mean(found):.2f}"])
+            aurocs = [auroc(iid, candidate(other).sum(dim=1).double().numpy()) for other in others.values()]
+            rows.append([name, *(f"{100 * value:.1f}" for value in aurocs), f"{100 * np.mean(aurocs):.2f}"])
         right = float((inside.of_x.argmax(dim=1).numpy() == validation.y).mean())
         typer.echo(
             f"per_draw = {per_draw}, n = {draws}; {100 * right:.1f} % of the validation part named right\n"

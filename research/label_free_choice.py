@@ -76,14 +76,14 @@ BEFORE = (
     "photographs",
 )
 """The development sets when the first two tables were made: `research.development` says why there are others now."""
-Found = dict[str, list[float]]
+Aurocs = dict[str, list[float]]
 """By what is asked or drawn: AUROC on each development set."""
 
 
 def aurocs(scorer: Scorer, sets: list[NDArray[np.uint8]], n: int = 1) -> list[float]:
     """Of the first set, which belongs, against each of the others."""
     known, *strange = (scorer.score(x, n=n, seed=0).score_vectors.sum(axis=1) for x in sets)
-    return [auroc(known, one) for one in strange]
+    return [auroc(known, scores) for scores in strange]
 
 
 def members_of(
@@ -93,7 +93,7 @@ def members_of(
     known = normalize(fitted, dim=-1)
     gaussian = shared_gaussian(known, torch.zeros(len(known), dtype=torch.long))
     ncms = {TURN: "cross_entropy", SHIPPED: "cross_entropy_and_familiarity"}
-    found = []
+    members = []
     for x in sets:
         turns = scorer.score_under(list(ncms.values()), x, n=DRAWS, seed=0)
         z = normalize(features(scorer, x), dim=-1)
@@ -102,10 +102,10 @@ def members_of(
             NEIGHBOUR: torch.cdist(z, known).kthvalue(10, dim=1).values,
         }
         parts = {name: turns[ncm].score_vectors for name, ncm in ncms.items()}
-        found.append(
-            parts | {name: one.double().numpy()[:, None].repeat(DRAWS, 1) for name, one in once.items()}
+        members.append(
+            parts | {name: values.double().numpy()[:, None].repeat(DRAWS, 1) for name, values in once.items()}
         )
-    return found
+    return members
 
 
 def features(scorer: ImageScorer, x: NDArray[np.uint8]) -> Tensor:
@@ -116,50 +116,52 @@ def merged_aurocs(sets: list[dict[str, Vectors]], weights: dict[str, float], n: 
     """Half of the first set ranks, its other half is held against each of the others."""
     half = len(sets[0][TURN]) // 2
     vectors = [[parts[name][:, :n] for name in weights] for parts in sets]
-    references = [one[:half] for one in vectors[0]]
-    vectors[0] = [one[half:] for one in vectors[0]]
-    known, *strange = (merge_vectors(one, references, list(weights.values())).sum(axis=1) for one in vectors)
-    return [auroc(known, one) for one in strange]
+    references = [member[:half] for member in vectors[0]]
+    vectors[0] = [member[half:] for member in vectors[0]]
+    known, *strange = (
+        merge_vectors(of_set, references, [*weights.values()]).sum(axis=1) for of_set in vectors
+    )
+    return [auroc(known, scores) for scores in strange]
 
 
-def show(title: str, names: list[str], found: Found) -> None:
-    if any(len(values) != len(names) for values in found.values()):
+def show(title: str, names: list[str], aurocs: Aurocs) -> None:
+    if any(len(values) != len(names) for values in aurocs.values()):
         names = list(BEFORE)
     rows = [
         [asked, *(f"{100 * value:.1f}" for value in values), f"{100 * np.mean(values):.1f}"]
-        for asked, values in found.items()
+        for asked, values in aurocs.items()
     ]
     typer.echo(table([title, *names, "mean"], rows) + "\n")
 
 
 def main(data_root: Annotated[Path | None, typer.Option(help="Folder with the datasets.")] = None) -> None:
     """Try what has not been tried yet, then print both tables."""
-    found: Found = (
+    trials: Aurocs = (
         read_json(RESULTS, what="trials", error=DataError, hint="Delete it.") if RESULTS.exists() else {}
     )
     split, outside = read_split(FOLDER), development_sets(data_root)
     sets = [validation_images(split, data_root).x, *(images.x for images in outside.values())]
     proper = load_images("cifar10-train", data_root).take(split.proper)
     for name, method in ASKED.items():
-        if name not in found:
-            found[name] = aurocs(method.fit(proper.x, BUDGET), sets)
-            write_json(RESULTS, found)
+        if name not in trials:
+            trials[name] = aurocs(method.fit(proper.x, BUDGET), sets)
+            write_json(RESULTS, trials)
     shipped = load_detector(FOLDER).scorer
     assert isinstance(shipped, ImageScorer)
     for name, (per_draw, n) in WAYS.items():
-        if name not in found:
+        if name not in trials:
             way = replace(shipped, transforms=SharpRotations(per_draw))  # type: ignore[arg-type]
-            found[name] = aurocs(way, sets, n)
-            write_json(RESULTS, found)
+            trials[name] = aurocs(way, sets, n)
+            write_json(RESULTS, trials)
     added = {f"{name}, n = {n}": (weights, n) for name, weights in TOGETHER.items() for n in (1, DRAWS)}
-    if not added.keys() <= found.keys():
+    if not added.keys() <= trials.keys():
         thinned = [sets[0][::2], *(x[::EVERY] if len(x) > 400 else x for x in sets[1:])]
         parts = members_of(shipped, thinned, features(shipped, proper.x[::OF_TRAINING]))
-        found |= {name: merged_aurocs(parts, *each) for name, each in added.items()}
-        write_json(RESULTS, found)
-    show("what is asked", list(outside), {name: found[name] for name in ASKED})
-    show("turns", list(outside), {name: found[name] for name in WAYS})
-    show("added up", list(outside), {name: found[name] for name in added})
+        trials |= {name: merged_aurocs(parts, *each) for name, each in added.items()}
+        write_json(RESULTS, trials)
+    show("what is asked", list(outside), {name: trials[name] for name in ASKED})
+    show("turns", list(outside), {name: trials[name] for name in WAYS})
+    show("added up", list(outside), {name: trials[name] for name in added})
 
 
 if __name__ == "__main__":

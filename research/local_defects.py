@@ -119,7 +119,7 @@ class Itself(Windows):
 
 def measure() -> None:
     """As `train` does it for photographs, with five draws in place of twenty."""
-    made = {name: [np.asarray(one) for one in some] for name, some in pictures_by_name().items()}
+    made = {name: [np.asarray(picture) for picture in some] for name, some in pictures_by_name().items()}
     plan = Plan("mahalanobis", 224, "", ("mahalanobis", "patches", "places"), fit_draws=2)
     for kind in ("knit", "clock"):
         good = made[kind]

@@ -115,7 +115,7 @@ def trial(name: str, loss: Loss, data_root: Path | None) -> dict[str, Any]:
     }
 
     def against(other: Answers, score: str) -> float:
-        return auroc(*(SCORES[score](found).double().numpy() for found in (inside, other)))
+        return auroc(*(SCORES[score](answers).double().numpy() for answers in (inside, other)))
 
     return {
         "accuracy": float((inside.of_x.argmax(dim=1).numpy() == validation.y).mean()),
@@ -125,21 +125,21 @@ def trial(name: str, loss: Loss, data_root: Path | None) -> dict[str, Any]:
 
 def main(data_root: Annotated[Path | None, typer.Option(help="Folder with the datasets.")] = None) -> None:
     """Try what has not been tried yet, then print the table: the mean over the development sets by score."""
-    found: dict[str, Any] = (
+    trials: dict[str, Any] = (
         read_json(RESULTS, what="trials", error=DataError, hint="Delete it.") if RESULTS.exists() else {}
     )
     for name, loss in LOSSES.items():
-        if name not in found:
-            found[name] = trial(name, loss, data_root)
-            write_json(RESULTS, found)
+        if name not in trials:
+            trials[name] = trial(name, loss, data_root)
+            write_json(RESULTS, trials)
     rows = [
         [
             name,
-            f"{100 * one['accuracy']:.1f}",
-            *(f"{100 * np.mean(one[score]):.1f}" for score in SCORES),
-            f"{100 * one['shipped'][2]:.1f}",
+            f"{100 * outcome['accuracy']:.1f}",
+            *(f"{100 * np.mean(outcome[score]):.1f}" for score in SCORES),
+            f"{100 * outcome['shipped'][2]:.1f}",
         ]
-        for name, one in found.items()
+        for name, outcome in trials.items()
     ]
     titles = [
         "loss",

@@ -70,7 +70,7 @@ def try_weights(
     sums: list[dict[str, Vectors]] = []  # member -> set -> (runs, points)
     for vectors in members:
         reference = vectors[known][:half]
-        ranked = {name: merge_vectors([found], [reference], [1.0]) for name, found in vectors.items()}
+        ranked = {name: merge_vectors([scores], [reference], [1.0]) for name, scores in vectors.items()}
         sums.append(
             {
                 name: np.stack([v[:, i : i + N].sum(1) for i in range(0, DRAWS, N)])
@@ -80,7 +80,7 @@ def try_weights(
     trials = []
     for weights in grid:
         merged = {
-            name: sum(weight * found[name] for weight, found in zip(weights, sums, strict=True))
+            name: sum(weight * by_set[name] for weight, by_set in zip(weights, sums, strict=True))
             for name in sums[0]
         }
         inside = np.asarray(merged.pop(known))[:, half:]

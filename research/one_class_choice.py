@@ -56,20 +56,20 @@ def trial(known_class: int, data_root: Path | None) -> dict[str, float]:
     known, outside = (
         scorer.score_under(NCMS, x, n=DRAWS, seed=0) for x in (task.parts.calibration.x, strange)
     )
-    sums = {ncm: [one[ncm].score_vectors.sum(axis=1) for one in (known, outside)] for ncm in NCMS}
+    sums = {ncm: [scored[ncm].score_vectors.sum(axis=1) for scored in (known, outside)] for ncm in NCMS}
     return {ncm: auroc(*pair) for ncm, pair in sums.items()}
 
 
 def main(data_root: Annotated[Path | None, typer.Option(help="Folder with the datasets.")] = None) -> None:
     """Try what has not been tried yet, then print the table."""
-    found = read_json(RESULTS, what="trials", error=DataError, hint="Delete it.") if RESULTS.exists() else {}
+    trials = read_json(RESULTS, what="trials", error=DataError, hint="Delete it.") if RESULTS.exists() else {}
     for name, known_class in SETS.items():
-        if name not in found:
-            found[name] = trial(known_class, data_root)
-            write_json(RESULTS, found)
+        if name not in trials:
+            trials[name] = trial(known_class, data_root)
+            write_json(RESULTS, trials)
     rows = []
     for ncm in NCMS:
-        values = [100 * found[name][ncm] for name in SETS]
+        values = [100 * trials[name][ncm] for name in SETS]
         rows.append([ncm, *(f"{value:.1f}" for value in values), f"{np.mean(values):.1f}"])
     typer.echo(table([f"AUROC, n={DRAWS}", *SETS, "mean"], rows))
 

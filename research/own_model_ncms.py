@@ -66,14 +66,14 @@ def main() -> None:
         )
         scores = {
             name: {
-                ncm: one.score_vectors.sum(axis=1)
-                for ncm, one in scorer.score_under(base_ncms, x, n=N, seed=0).items()
+                ncm: scored.score_vectors.sum(axis=1)
+                for ncm, scored in scorer.score_under(base_ncms, x, n=N, seed=0).items()
             }
             for name, x in sets.items()
         }
         for ncm in base_ncms:
-            found = [100 * auroc(scores[BELONGS][ncm], scores[name][ncm]) for name in OTHERS]
-            print(f"{ncm:30}" + "".join(f"{value:18.1f}" for value in found))
+            aurocs = [100 * auroc(scores[BELONGS][ncm], scores[name][ncm]) for name in OTHERS]
+            print(f"{ncm:30}" + "".join(f"{value:18.1f}" for value in aurocs))
     print(f"{time.perf_counter() - start:.0f} s")
 
 

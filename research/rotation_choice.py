@@ -48,9 +48,9 @@ def main(
         for name, transforms in WAYS.items():
             way = replace(scorer, transforms=transforms)
             inside = sums(way, known)
-            found = [auroc(inside, sums(way, images)) for images in outside.values()]
-            cells = [f"{100 * value:.1f}" for value in found]
-            rows.append([folder.name, name, *cells, f"{100 * np.mean(found):.1f}"])
+            aurocs = [auroc(inside, sums(way, images)) for images in outside.values()]
+            cells = [f"{100 * value:.1f}" for value in aurocs]
+            rows.append([folder.name, name, *cells, f"{100 * np.mean(aurocs):.1f}"])
     typer.echo(table(["detector", "pictures are turned by", *outside, "mean"], rows))
 
 

@@ -69,7 +69,7 @@ def statistics_and_distances(sounds: SoundSet) -> None:
     decibels = np.stack([features.decibels(clip.at(16_000).samples).numpy() for clip in sounds.clips])
     generator, y = np.random.default_rng(0), sounds.y
     development = [*sum(GROUPS.values(), ()), *FURTHER]
-    found: dict[tuple[str, str], list[float]] = {}
+    by_score: dict[tuple[str, str], list[float]] = {}
     for classes in GROUPS.values():
         inside = np.flatnonzero(np.isin(y, classes))
         outside = np.flatnonzero(np.isin(y, [c for c in development if c not in classes]))
@@ -85,8 +85,8 @@ def statistics_and_distances(sounds: SoundSet) -> None:
             scores["Mahalanobis"] = mahalanobis(known, np.zeros(len(fitted), int), new)
             scores["Mahalanobis, with classes"] = mahalanobis(known, y[fitted], new)
             for name, each in scores.items():
-                found.setdefault((which, name), []).append(auroc(each[: len(test)], each[len(test) :]))
-    for (which, name), values in found.items():
+                by_score.setdefault((which, name), []).append(auroc(each[: len(test)], each[len(test) :]))
+    for (which, name), values in by_score.items():
         print(
             f"{which:5s} {name:26s} {100 * np.mean(values):.1f}  "
             + " ".join(f"{100 * v:.1f}" for v in values)

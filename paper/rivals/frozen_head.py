@@ -31,9 +31,9 @@ def with_linear_head(model: Equivariant, z: Tensor, y: Tensor) -> Equivariant:
         )
     features = z.double().numpy()
     centre, scale = features.mean(axis=0), np.maximum(features.std(axis=0), 1e-6)
-    found = LogisticRegression(max_iter=MOST_STEPS).fit((features - centre) / scale, y.numpy())
-    weights = found.coef_ if classes > 2 else np.concatenate([-found.coef_, found.coef_]) / 2
-    biases = found.intercept_ if classes > 2 else np.concatenate([-found.intercept_, found.intercept_]) / 2
+    fitted = LogisticRegression(max_iter=MOST_STEPS).fit((features - centre) / scale, y.numpy())
+    weights = fitted.coef_ if classes > 2 else np.concatenate([-fitted.coef_, fitted.coef_]) / 2
+    biases = fitted.intercept_ if classes > 2 else np.concatenate([-fitted.intercept_, fitted.intercept_]) / 2
     weights = weights / scale  # (classes, d): the standardised features' weights, for features as they are
     new = blank_model(replace(model.config, outputs=classes, pair=False, hidden=0, variance=False))
     new.backbone.load_state_dict(model.backbone.state_dict())

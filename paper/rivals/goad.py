@@ -53,15 +53,9 @@ class GOAD(OneClass):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AffineGOAD(OneClass):
+class AffineGOAD(GOAD):
     """GOAD with 16 random affine maps of the plane instead of the 72 views."""
 
-    kind, title, term = "goad_affine", "GOAD, affine maps", GOAD.term
+    kind, title = "goad_affine", "GOAD, affine maps"
     summary = "how badly 16 affine maps of it find their own centres among features of known ones (Bergman and Hoshen 2020)"
-    mirrored, adam = False, 1e-3
-    views_of, loss, after = staticmethod(affine), staticmethod(goad_loss), staticmethod(view_centres)
-
-    centres: Tensor  # (views, d)
-
-    def of_features(self, z: Tensor, logits: Tensor) -> Tensor:
-        return centre_error(z, self.centres)
+    views_of = staticmethod(affine)

@@ -161,28 +161,28 @@ class SupervisedScorer(OnceScorer):
         return self.all_numbers(torch.cat([clean, noisy[said == again]])), self.all_numbers(attacked)
 
 
-def regress(passed: Tensor, found: Tensor) -> Regression:
+def regress(passed: Tensor, flagged: Tensor) -> Regression:
     """Logistic regression (scikit-learn) on the numbers as they are, with the penalty under which most points that were left out
     of the fit, a fifth in turn, are named right: what the authors' code does. Standardised numbers would give a layer that hardly
     moves as much weight as one that moves far."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
 
-    numbers = torch.cat([passed, found]).double().numpy()
-    attacked = np.r_[np.zeros(len(passed)), np.ones(len(found))]
+    numbers = torch.cat([passed, flagged]).double().numpy()
+    attacked = np.r_[np.zeros(len(passed)), np.ones(len(flagged))]
     search = GridSearchCV(LogisticRegression(solver="newton-cholesky"), {"C": 1 / PENALTIES})
     model = search.fit(numbers, attacked).best_estimator_
     weights, bias = (torch.from_numpy(value).float() for value in (model.coef_[0], model.intercept_))
     return weights, bias
 
 
-def quality(passed: Tensor, found: Tensor) -> float:
+def quality(passed: Tensor, flagged: Tensor) -> float:
     """The AUROC of a regression on every second point, fitted on the others."""
     from sklearn.metrics import roc_auc_score
 
-    weights, bias = regress(passed[::2], found[::2])
-    left = torch.cat([passed[1::2], found[1::2]]) @ weights + bias
-    return float(roc_auc_score(np.r_[np.zeros(len(passed) // 2), np.ones(len(found) // 2)], left.numpy()))
+    weights, bias = regress(passed[::2], flagged[::2])
+    left = torch.cat([passed[1::2], flagged[1::2]]) @ weights + bias
+    return float(roc_auc_score(np.r_[np.zeros(len(passed) // 2), np.ones(len(flagged) // 2)], left.numpy()))
 
 
 def check_attacked(clean: Tensor, attacked: Tensor) -> None:

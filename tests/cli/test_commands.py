@@ -613,7 +613,7 @@ def test_reproduce_writes_sections_from_stored_scores(run, tmp_path, monkeypatch
     status, out, _ = run("reproduce", "fashion", "--checkpoints", "own", "--results", "MINE.md")
     assert status == 0
     section = (tmp_path / "MINE.md").read_text()
-    assert "k = 1,600 calibration points, 300 iD test points" in section
+    assert "k = 1,600; 300 iD test points" in section
     assert "| SVHN |" in out
     assert out.rstrip().endswith("Written to MINE.md.")
     monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path / "own"))
