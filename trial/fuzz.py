@@ -35,7 +35,7 @@ LONGEST = 65_536  # bytes of an input that atheris makes
 
 
 def try_fuzz(short: bool, seed: int, root: Path) -> Iterator[Outcome]:
-    yield with_hypothesis(100 if short else 1000)
+    yield with_hypothesis(100 if short else 5000)
     yield with_atheris(2 if short else 30, seed, root)
 
 
