@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 """Points of a detection that a terminal shows."""
+UNNAMED = "own"
+"""What `Detector.around` calls a detector that was given no name; once saved, it has its folder's."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -141,7 +143,7 @@ class Detector:
         features: str | None = None,
         classes: Sequence[str] = (),
         device: "str | torch.device | None" = None,
-        name: str = "own",
+        name: str = UNNAMED,
         summary: str = "",
         n_max: int = 20,
         seed: int = 0,

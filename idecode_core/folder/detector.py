@@ -7,6 +7,7 @@ weights), and loading refuses a mismatch. Nothing here can run code from a folde
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from idecode_core.detector import Detector
+from idecode_core.detector import UNNAMED, Detector
 from idecode_core.device import choose_device
 from idecode_core.errors import CheckpointError, SettingError
 from idecode_core.files.read import DAMAGE, check_safetensors, reason
@@ -68,6 +69,8 @@ def save_detector(
     `selection_leak` says what was looked at while choosing and should not have been."""
     folder = Path(folder)
     check_place(folder, replace=replace)
+    if detector.name == UNNAMED and detector.scorer.kind == "own":
+        detector = changed(detector, name=folder.name)
     try:
         settings = json.loads(json.dumps(detector.scorer.settings()))
         tensors = {
@@ -168,8 +171,8 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
 
 def stored_weights(folder: Path | str) -> dict[str, Tensor]:
     """The weights of a user's own network in a detector folder, for `network.load_state_dict`."""
-    found = read_tensors(find_detector(folder))
-    return {name.removeprefix(PREFIX): tensor for name, tensor in found.items() if name.startswith(PREFIX)}
+    tensors = read_tensors(find_detector(folder))
+    return {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items() if name.startswith(PREFIX)}
 
 
 def default_card(detector: Detector) -> str:

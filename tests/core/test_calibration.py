@@ -109,6 +109,10 @@ def test_rounded_to_stored_scores_what_was_tied_stays_tied(score_vectors, name):
     assert rounded.seed == 3
 
 
+def test_a_calibration_prints_as_one_line_without_its_scores():
+    assert repr(Calibration(np.full((1_000, 20), 0.125), seed=7)) == "Calibration(k=1000, n_max=20, seed=7)"
+
+
 def test_without_rounding_a_stored_point_would_fall_behind_itself():
     calibration = Calibration([[0.3], [0.1]])  # float32(0.3) is above 0.3
     stored = np.array([[0.3]], dtype=np.float32)

@@ -70,6 +70,19 @@ def test_a_torchvision_resnet_becomes_a_saved_and_reloaded_detector_with_equal_p
     assert scorer_hash(loaded.scorer) == scorer_hash(detector.scorer)
 
 
+def test_a_detector_that_was_given_no_name_has_its_folders_once_it_is_saved(tmp_path):
+    detector = around(small())
+    save_detector(detector, tmp_path / "mine")
+    loaded = load_detector(tmp_path / "mine", "cpu", model=small())
+    assert loaded.name == "mine"
+    assert (tmp_path / "mine" / "card.md").read_text().startswith("# mine\n")
+    assert json.loads((tmp_path / "mine" / "config.json").read_text())["scorer_sha256"] == scorer_hash(
+        detector.scorer
+    )
+    save_detector(around(small(), name="grids"), tmp_path / "other")
+    assert load_detector(tmp_path / "other", "cpu", model=small()).name == "grids"
+
+
 def test_scores_are_the_base_ncm_of_what_the_network_says_of_normalised_variants():
     network, mean, std = small(), (0.1, 0.2, 0.3), (0.4, 0.5, 0.6)
     detector = around(network, mean=mean, std=std, base_ncm="label_cross_entropy")
