@@ -25,7 +25,7 @@ from idecode_core.cli.certify import certify
 from idecode_core.cli.detect import detect
 from idecode_core.cli.evaluate import evaluate
 from idecode_core.cli.fetch import pull
-from idecode_core.cli.inputs import Model, TrustProgram, complain
+from idecode_core.cli.inputs import ERROR, Model, TrustProgram, complain
 from idecode_core.cli.score import judge, score
 from idecode_core.cli.serve import export, mcp, serve
 from idecode_core.cli.train import train
@@ -88,7 +88,6 @@ def run_until_told(command: Sequence[str]) -> int:
             child.terminate()  # nothing where it has ended
 
 
-ERROR = 2
 READER_GONE = 141  # as a shell has it for SIGPIPE; typer's would be 1, which means flagged
 THE_USERS = (
     errno.ENAMETOOLONG,

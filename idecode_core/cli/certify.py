@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from idecode_core.cli.inputs import Csv, Delta, Epsilon, Json, complain, print_rows
+from idecode_core.cli.inputs import SOME_FLAGGED, Csv, Delta, Epsilon, Json, complain, print_rows
 from idecode_core.errors import InputError, NothingFlaggedWarning, WrongSignWarning
 
 if TYPE_CHECKING:
     from idecode_core.cli.certify_ways import Way
     from idecode_core.files.tables import Table
 
-SOME_FLAGGED = 1
 ADDED = ("p_value", "is_ood")
 TITLES = "p_value,is_ood\n"
 """How the first line of a table that this command has written ends."""
@@ -110,7 +109,9 @@ def certify(
         way = Way(certified, known, column, groups, others[0], many, others[1], folds)
         rows = [] if table is None else _rows(way, table, way.names[0] if folds else column)
     told = {
-        str(one.message): None for one in caught if one.category in (NothingFlaggedWarning, WrongSignWarning)
+        str(warning.message): None
+        for warning in caught
+        if warning.category in (NothingFlaggedWarning, WrongSignWarning)
     }
     for sentence in told:
         complain(sentence)
@@ -141,7 +142,8 @@ def certify(
         for sentence in way.said:
             print(sentence)
     if out is not None:
-        write_text(out, csv_text([{**row, "is_ood": _as_number(row["is_ood"])} for row in rows]))
+        numbers = {None: None, False: 0, True: 1}
+        write_text(out, csv_text([{**row, "is_ood": numbers[row["is_ood"]]} for row in rows]))
     raise typer.Exit(SOME_FLAGGED if count else 0)
 
 
@@ -162,7 +164,7 @@ def _rows(way: "Way", table: "Table", column: str) -> list[dict[str, Any]]:
         if i == place and (not table.titles or name != titles[i]):
             name = "score"
         names.append(f"{name} (column {i + 1})" if name in names else name)
-    cells = [each.to_pylist() for each in table.columns]
+    cells = [values.to_pylist() for values in table.columns]
     cells[place] = [score if i in verdicts else None for i, score in enumerate(scores.tolist())]
     return [
         {**dict(zip(names, row, strict=True)), **dict(zip(ADDED, verdicts.get(i, (None, None)), strict=True))}
@@ -173,10 +175,6 @@ def _rows(way: "Way", table: "Table", column: str) -> list[dict[str, Any]]:
 def _before(title: str, taken: Container[str]) -> str:
     """The title of a column of the user's, which never stands in the way of one that is added."""
     return f"{title}_before" if title in taken else title
-
-
-def _as_number(flag: bool | None) -> int | None:
-    return None if flag is None else int(flag)
 
 
 def _table(path: Path) -> "Table":

@@ -19,7 +19,7 @@ from idecode_core.conformal.weighted import (
     weighted_selection,
     what_it_costs,
 )
-from idecode_core.errors import InputError, SettingError
+from idecode_core.errors import IdecodeError, InputError, SettingError
 
 if TYPE_CHECKING:
     from idecode_core.conformal import FloatArray
@@ -151,7 +151,7 @@ class Way:
         held_out = [known[fold_of == name] for name in self.names]
         new = [self._strange(table.scores(name, empty_is_nan=True)[scored]) for name in self.names]
         p = cross_p_values(held_out, np.stack(new))
-        self.said.append(promise([one.size for one in held_out], self.certified.epsilon))
+        self.said.append(promise([scores.size for scores in held_out], self.certified.epsilon))
         return p, p < self.certified.epsilon
 
     def _with_outliers(self, table: "Table", scored: "Rows") -> "Verdicts":
@@ -160,7 +160,7 @@ class Way:
         sign, epsilon = -1 if self.certified.larger_is == "normal" else 1, self.certified.epsilon
         title = self.known.titles[self.known.place(self.column)] if self.known.titles else ""
         names = [title, *_features(self.known, self.column, "--outliers")]
-        known, strange = (sign * _matrix(one, names) for one in (self.known, self.outliers))
+        known, strange = (sign * _matrix(side, names) for side in (self.known, self.outliers))
         p = integrative_p_values(known, strange, sign * _matrix(table, names)[scored])
         learned, summed = gain(known, strange, epsilon)
         self.said.append(
@@ -174,11 +174,11 @@ class Way:
         assert self.shifted_to is not None
         epsilon = self.certified.epsilon
         names = _features(self.known, self.column)
-        features = [_matrix(one, names) for one in (self.known, self.shifted_to)]
-        weights, own = density_ratio(*features, _matrix(table, names)[scored])
+        features = [_matrix(side, names) for side in (self.known, self.shifted_to)]
+        weights, new_weights = density_ratio(*features, _matrix(table, names)[scored])
         check_effective(weights, epsilon)
         self.said.append(what_it_costs(weights, epsilon))
-        sides = (self._strange(self.known.scores(self.column)), weights, self._strange(scores), own)
+        sides = (self._strange(self.known.scores(self.column)), weights, self._strange(scores), new_weights)
         p = weighted_p_values(*sides)
         if self.many == "each":
             return p, p < epsilon
@@ -190,8 +190,6 @@ class Way:
 
 def _features(table: "Table", column: str, option: str = "--shifted-to") -> list[str]:
     """The columns of numbers beside the scores."""
-    from idecode_core.errors import IdecodeError
-
     score, names = table.place(column), []
     for i, title in enumerate(table.titles):
         try:

@@ -20,7 +20,6 @@ from idecode_core.files.names import printable
 if TYPE_CHECKING:
     from idecode_core.detector import Detection, Detector
 
-SOME_FLAGGED, ERROR = 1, 2
 FILES_PER_BATCH = 32
 """Lines come in groups of this size: large enough for the network, small enough to watch."""
 
@@ -73,22 +72,22 @@ def detect(
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", NothingFlaggedWarning)
                 try:
-                    found = loaded.detect(
+                    detection = loaded.detect(
                         read, n=n, epsilon=epsilon, delta=delta, seed=seed, aggregate=aggregate
                     )
                 except InputError:
                     if read.good or not read.failed:
                         raise
-                    found = None  # with no readable file at all, the files' own problems say it best
+                    detection = None  # with no readable file at all, the files' own problems say it best
             remarks = {str(entry.message) for entry in caught if entry.category is NothingFlaggedWarning}
             for sentence in (*(remarks - told), *read.failed):
                 inputs.complain(sentence)
             told |= remarks
             problems += read.failed
-            if found is not None:
+            if detection is not None:
                 for i, path in enumerate(read.good):
-                    show(loaded, found, i, path)
-                flagged, judged = flagged + int(found.is_ood.sum()), judged + len(read.good)
+                    show(loaded, detection, i, path)
+                flagged, judged = flagged + int(detection.is_ood.sum()), judged + len(read.good)
             progress(judged + len(problems))
     if judged and not for_programs:
         summary = f" ({loaded.summary})" if loaded.summary else ""
@@ -101,8 +100,8 @@ def detect(
     if not paths and not problems:
         raise InputError("Expected at least one file, got none; add files or check the folder.")
     if problems:
-        raise typer.Exit(ERROR)
-    raise typer.Exit(SOME_FLAGGED if flagged else 0)
+        raise typer.Exit(inputs.ERROR)
+    raise typer.Exit(inputs.SOME_FLAGGED if flagged else 0)
 
 
 def _bar(total: int) -> AbstractContextManager[Callable[[int], None]]:
@@ -129,26 +128,26 @@ class _Records:
     def __init__(self, identity: str, seed: int, as_csv: bool) -> None:
         self.identity, self.seed, self.as_csv, self.empty = identity, seed, as_csv, True
 
-    def __call__(self, detector: "Detector", found: "Detection", i: int, path: Path) -> None:
-        one = found[i]
+    def __call__(self, detector: "Detector", detection: "Detection", i: int, path: Path) -> None:
+        verdict = detection[i]
         record: dict[str, Any] = {
             "file": str(path),
-            "is_ood": one.is_ood,
-            "p_value": one.p_value,
-            "rank": one.rank,
-            "k": one.k,
-            "score": float(found.scores[i]),
-            "threshold": found.threshold if math.isfinite(found.threshold) else None,
+            "is_ood": verdict.is_ood,
+            "p_value": verdict.p_value,
+            "rank": verdict.rank,
+            "k": verdict.k,
+            "score": float(detection.scores[i]),
+            "threshold": detection.threshold if math.isfinite(detection.threshold) else None,
             "detector": detector.name,
             "scorer_sha256": self.identity,
-            "n": found.score_vectors.shape[1],
-            "epsilon": found.promised,
-            "delta": found.delta,
+            "n": detection.score_vectors.shape[1],
+            "epsilon": detection.promised,
+            "delta": detection.delta,
             "seed": self.seed,
         }
         if not self.as_csv:
-            record["score_vector"] = found.score_vectors[i].tolist()
-            record["transforms"] = detector.describe(found, i)
+            record["score_vector"] = detection.score_vectors[i].tolist()
+            record["transforms"] = detector.describe(detection, i)
         inputs.print_rows([record], as_json=not self.as_csv, as_csv=self.as_csv, titles=self.empty)
         self.empty = False
 
@@ -161,17 +160,19 @@ class _Lines:
         self.rank_width = len(f"{k + 1:,} of {k + 1:,}")
         self.empty = True
 
-    def __call__(self, detector: "Detector", found: "Detection", i: int, path: Path) -> None:
+    def __call__(self, detector: "Detector", detection: "Detection", i: int, path: Path) -> None:
         if self.empty:
             titles = f"{'verdict':19}  {'p-value':>8}  {'rank':>{self.rank_width}}  file"
             self.console.print(Text(titles, style="bold"))
             self.empty = False
-        one = found[i]
-        rank = f"{one.rank + 1:,} of {one.k + 1:,}"
-        verdict = "out of distribution" if one.is_ood else one.answer
-        line = Text(f"{verdict:19}", style="bold yellow" if one.is_ood else "")
+        verdict = detection[i]
+        rank = f"{verdict.rank + 1:,} of {verdict.k + 1:,}"
+        answer = "out of distribution" if verdict.is_ood else verdict.answer
+        line = Text(f"{answer:19}", style="bold yellow" if verdict.is_ood else "")
         name = printable(str(path).encode(errors="replace").decode())  # a file name need not be valid text
         self.console.print(
-            line.append(f"  {one.p_value:>8.3g}  {rank:>{self.rank_width}}  {name}", style="not bold default")
+            line.append(
+                f"  {verdict.p_value:>8.3g}  {rank:>{self.rank_width}}  {name}", style="not bold default"
+            )
         )
         self.console.file.flush()

@@ -56,7 +56,7 @@ def evaluate(
     from idecode_core.quality.evaluate import evaluate as evaluate_detector
 
     with inputs.progress_bars(id_source is not None) as report:
-        found = evaluate_detector(
+        result = evaluate_detector(
             detector,
             id_source,
             ood_source or (),
@@ -73,15 +73,15 @@ def evaluate(
             groups=groups,
             report=report,
         )
-    for sentence in found.failed:
+    for sentence in result.failed:
         inputs.complain(f"{sentence} It is left out.")
-    if not inputs.print_rows(found.records(), as_json=as_json, as_csv=as_csv):
-        show(found)
+    if not inputs.print_rows(result.records(), as_json=as_json, as_csv=as_csv):
+        show(result)
 
 
-def show(found: "Evaluated") -> None:
+def show(result: "Evaluated") -> None:
     """A table where it fits, else one block per set."""
-    titles = ("points", "AUROC %", "95 %", "TNR % at 90", "FPR % at 95", f"% detected at {found.epsilon:g}")
+    titles = ("points", "AUROC %", "95 %", "TNR % at 90", "FPR % at 95", f"% detected at {result.epsilon:g}")
     cells = {
         row.ood_set: (
             f"{row.ood_points:,}",
@@ -89,7 +89,7 @@ def show(found: "Evaluated") -> None:
             f"{100 * row.auroc_low:.1f} to {100 * row.auroc_high:.1f}",
             *(f"{100 * rate:.1f}" for rate in (row.tnr, row.fpr, row.detection_rate)),
         )
-        for row in found.rows
+        for row in result.rows
     }
     console = Console(highlight=False, soft_wrap=True)
     if console.width < NARROW:
@@ -105,7 +105,7 @@ def show(found: "Evaluated") -> None:
         for name, values in cells.items():
             table.add_row(Text(name), *values)
         Console(highlight=False).print(table)
-    if found.rows:
-        Console(highlight=False).print(f"\n{found.sentence()}\n{found.surely()}", markup=False)
-    if found.groups:
-        Console(highlight=False).print(found.by_group(), markup=False)
+    if result.rows:
+        Console(highlight=False).print(f"\n{result.sentence()}\n{result.surely()}", markup=False)
+    if result.groups:
+        Console(highlight=False).print(result.by_group(), markup=False)

@@ -59,17 +59,17 @@ def check(data_root: DataRoot = None, as_json: Json = False, as_csv: Csv = False
     from idecode_core.data import data_root as find_root
     from idecode_core.image.fetch import list_sets
 
-    found = list_sets(find_root(data_root))
-    rows = [{**vars(one), "path": None if one.path is None else str(one.path)} for one in found]
+    datasets = list_sets(find_root(data_root))
+    rows = [{**vars(dataset), "path": dataset.path and str(dataset.path)} for dataset in datasets]
     if print_rows(rows, as_json=as_json, as_csv=as_csv):
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("dataset", "points", "where"):
         table.add_column(title, justify="right" if title == "points" else "left")
-    for one in found:
-        fetch_it = f"python -m idecode_core data fetch {one.name.rpartition('-')[0]}"
-        where = "bundled" if one.bundled else fetch_it if one.path is None else str(one.path)
-        table.add_row(one.name, one.state if one.points is None else f"{one.points:,}", where)
+    for dataset in datasets:
+        fetch_it = f"python -m idecode_core data fetch {dataset.name.rpartition('-')[0]}"
+        where = "bundled" if dataset.bundled else fetch_it if dataset.path is None else str(dataset.path)
+        table.add_row(dataset.name, dataset.state if dataset.points is None else f"{dataset.points:,}", where)
     Console(highlight=False, soft_wrap=True).print(table)
 
 

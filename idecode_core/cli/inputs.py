@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from idecode_core.detector import Detector
 
 DEFAULT_DETECTOR = "fashion-rotations"
+SOME_FLAGGED, ERROR = 1, 2  # exit statuses
 
 DetectorName = Annotated[
     str, typer.Option("--detector", "-d", help="A detector folder, or the name of one under checkpoints/.")

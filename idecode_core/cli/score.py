@@ -162,9 +162,6 @@ def _lines() -> Callable[[int, int], None]:
     return report
 
 
-SOME_FLAGGED = 1
-
-
 def judge(
     folder: Annotated[Path, typer.Argument(help="A folder that `score` has written.", show_default=False)],
     n: Annotated[
@@ -245,7 +242,7 @@ def judge(
     inputs.complain(
         f"{flagged:,} of {files - failures:,} files flagged at epsilon = {epsilon:g}; {failures:,} more have no score."
     )
-    raise typer.Exit(SOME_FLAGGED if flagged else 0)
+    raise typer.Exit(inputs.SOME_FLAGGED if flagged else 0)
 
 
 def _write_csv(tables: "Iterable[pa.Table]", file: TextIO) -> None:

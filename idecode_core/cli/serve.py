@@ -97,9 +97,9 @@ def serve(
 def check_free(host: str, port: int) -> None:
     """Said before the detector is loaded, and before the service says that it answers."""
     try:
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as one:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server will
-            one.bind((host, port))
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server will
+            probe.bind((host, port))
     except OSError as error:
         raise SettingError(
             f"Nothing can answer at {host}, port {port} ({reason(error)}). Choose another --port or --host, or end what runs "

@@ -16,7 +16,7 @@ from idecode_core.conformal.settings import Settings
 from idecode_core.folder.settings import find_detector
 
 FILE = Schema([ColSpec("string", "file")])
-FOUND = Schema(
+VERDICT = Schema(
     [
         ColSpec("string", "file"),
         ColSpec("boolean", "is_ood"),
@@ -44,13 +44,13 @@ class DetectorModel(PythonModel):
     def predict(self, context: Any, model_input: Any, params: dict[str, Any] | None = None) -> Any:
         """One row per file of the column `file`."""
         asked = {"n": 0, "epsilon": Settings.epsilon, "seed": Settings.seed} | (params or {})
-        found = self.detector.detect(
-            [str(one) for one in model_input["file"]],
+        detection = self.detector.detect(
+            [str(path) for path in model_input["file"]],
             n=asked["n"] or None,
             epsilon=asked["epsilon"],
             seed=asked["seed"],
         )
-        return found.to_frame()
+        return detection.to_frame()
 
 
 def log_detector(detector: Path | str, *, name: str = "detector", **options: Any) -> Any:
@@ -59,7 +59,7 @@ def log_detector(detector: Path | str, *, name: str = "detector", **options: Any
         name=name,
         python_model=__file__,
         artifacts={"detector": str(find_detector(detector))},
-        signature=ModelSignature(FILE, FOUND, ASKED),
+        signature=ModelSignature(FILE, VERDICT, ASKED),
         pip_requirements=[f"idecode-studio[mlflow]=={__version__}"],
         **options,
     )

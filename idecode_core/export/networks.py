@@ -18,7 +18,6 @@ from torch.nn.functional import log_softmax
 from idecode_core.audio.scorer import AudioScorer, clip_mean
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.ncm import BASE_NCMS, BaseNCM, cross_entropy, label_cross_entropy
-from idecode_core.scorer import Scorer
 from idecode_core.scorers.distances import Mahalanobis, Neighbours
 from idecode_core.scorers.features import FeatureScorer
 from idecode_core.transforms import TransformSet
@@ -163,8 +162,7 @@ class SoundScores(nn.Module):
         return self.ncm(prediction, reference, torch.zeros(1, 1, dtype=torch.int64))[0]
 
 
-def sound_graph(scorer: Scorer) -> Graph:
-    assert isinstance(scorer, AudioScorer)
+def sound_graph(scorer: AudioScorer) -> Graph:
     transforms = scorer.transforms
     blocks = torch.rand(
         2, transforms.bands, transforms.frames, generator=torch.Generator().manual_seed(0)

@@ -32,17 +32,17 @@ class Folders:
 def list_folders(root: Path | str | None = None) -> Folders:
     """Every detector folder below root, checked as far as that is quick: no weights and no scores are read."""
     root = Path(root or checkpoint_root())
-    found = Folders([], [])
+    folders = Folders([], [])
     for folder in candidates(root):
         try:
             settings = read_settings(folder)
             check_quickly(settings)
-            found.detectors.append(settings)
+            folders.detectors.append(settings)
         except CheckpointError as error:
-            found.broken.append(BrokenFolder(folder, str(error)))
+            folders.broken.append(BrokenFolder(folder, str(error)))
         except DAMAGE as error:  # such as a folder that may not be read
-            found.broken.append(BrokenFolder(folder, f"{folder} cannot be read: {reason(error)}."))
-    return found
+            folders.broken.append(BrokenFolder(folder, f"{folder} cannot be read: {reason(error)}."))
+    return folders
 
 
 def list_detectors(root: Path | str | None = None) -> list[FolderSettings]:
@@ -53,8 +53,7 @@ def list_detectors(root: Path | str | None = None) -> list[FolderSettings]:
 def candidates(root: Path) -> list[Path]:
     """Folders with a config.json, in alphabetical order; not those that a process is writing, whose names begin with a dot."""
     try:
-        inside = sorted(root.iterdir())
-        for old in inside:
+        for old in sorted(root.iterdir()):
             if old.name.startswith(".") and old.name.endswith(OLD):
                 recovered(old.with_name(old.name[1 : -len(OLD)]))
         return [

@@ -41,10 +41,10 @@ def content_sha256(path: Path) -> str:
 
 def listing(folder: Path) -> dict[str, str]:
     """The content hash of every file that counts, by its path inside the folder."""
-    found = (
+    paths = (
         path for pattern in LISTED for path in sorted(folder.glob(pattern)) if not path.name.startswith(".")
     )
-    return {path.relative_to(folder).as_posix(): content_sha256(path) for path in found}
+    return {path.relative_to(folder).as_posix(): content_sha256(path) for path in paths}
 
 
 def check_file(settings: FolderSettings, name: str) -> None:
@@ -71,12 +71,6 @@ def check_parts(settings: FolderSettings) -> None:
     for name in PARTS:
         if (settings.folder / name).exists():
             check_file(settings, name)
-
-
-def check_if_listed(settings: FolderSettings, name: str) -> None:
-    """`check_file` for a file that may have been written after the list was."""
-    if name in settings.files:
-        check_file(settings, name)
 
 
 def is_listed(settings: FolderSettings, name: str) -> bool:

@@ -75,14 +75,14 @@ def read_registry() -> dict[str, dict[str, str]]:
     if not path.exists():
         return {}
     what, hint = "a registry of detectors", 'Expected {"name": {"source": "https://...", "sha256": "..."}}.'
-    found = read_json(path, what=what, error=SettingError, hint=hint)
-    entries = found.values() if isinstance(found, dict) else [None]
-    for entry in entries:
+    registry = read_json(path, what=what, error=SettingError, hint=hint)
+    for entry in registry.values() if isinstance(registry, dict) else [None]:
         words = [entry.get("source"), entry.get("sha256", "")] if isinstance(entry, dict) else [None]
         if not all(isinstance(word, str) for word in words):
             raise SettingError(f"{path} cannot be read as {what}. {hint}")
     return {
-        name: {"source": entry["source"], "sha256": entry.get("sha256", "")} for name, entry in found.items()
+        name: {"source": entry["source"], "sha256": entry.get("sha256", "")}
+        for name, entry in registry.items()
     }
 
 
@@ -185,10 +185,10 @@ def _fetch_zip(url: str, new: Path, sha256: str, report: Report) -> None:
 
 
 def check_sha256(url: str, data: bytes, expected: str) -> None:
-    found = hashlib.sha256(data).hexdigest()
-    if expected and found != expected.lower().removeprefix("sha256:"):
+    actual = hashlib.sha256(data).hexdigest()
+    if expected and actual != expected.lower().removeprefix("sha256:"):
         raise CheckpointError(
-            f"{url} has the sha256 {found}, not the one that was given: it is another file. Nothing was kept."
+            f"{url} has the sha256 {actual}, not the one that was given: it is another file. Nothing was kept."
         )
 
 

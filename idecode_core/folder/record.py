@@ -91,9 +91,9 @@ def read_training(folder: Path | str) -> TrainingRecord | None:
     path = Path(folder) / "training.json"
     if not path.exists():
         return None
-    found = read_json(path, what="a training record", error=CheckpointError, hint="Train again.")
+    fields = read_json(path, what="a training record", error=CheckpointError, hint="Train again.")
     try:
-        return TrainingRecord(**found)
+        return TrainingRecord(**fields)
     except TypeError as error:
         raise CheckpointError(f"{path} cannot be read as a training record: {error}. Train again.") from error
 
@@ -136,29 +136,32 @@ def kept_epoch(log: Sequence[EpochLog]) -> EpochLog:
     return min(losses)[2] if losses else log[-1]
 
 
-def parts_by_content(folder: Path) -> dict[str, str]:
-    """Content hash -> part of each file that a detector was made of; empty where no list says so."""
+def _listed(folder: Path) -> list[tuple[str, str, str]]:
+    """Content hash, part and class of each file that a detector was made of; empty where no list says so."""
     path = folder / FILES
     if not path.exists():
-        return {}
+        return []
     try:
         regular_size(path)
         with path.open(encoding="utf-8", errors="surrogateescape", newline="") as lines:
-            return {row["content"]: row["part"] for row in csv.DictReader(lines)}
+            return [(row["content"], row["part"], row.get("label") or "") for row in csv.DictReader(lines)]
     except (*DAMAGE, csv.Error) as error:
         raise CheckpointError(
             f"{path} cannot be read as the list of a detector's files: {reason(error)}. Use the folder as it was saved."
         ) from error
 
 
+def parts_by_content(folder: Path) -> dict[str, str]:
+    """Content hash -> part of each file; empty where no list says so."""
+    return {content: part for content, part, _ in _listed(folder)}
+
+
 def labels_by_part(folder: Path) -> dict[str, list[str]]:
     """Part -> the class of each of its files, in the order of the part; empty where no list says so."""
-    path, found = folder / FILES, dict[str, list[str]]()
-    if parts_by_content(folder):
-        with path.open(encoding="utf-8", errors="surrogateescape", newline="") as lines:
-            for row in csv.DictReader(lines):
-                found.setdefault(row["part"], []).append(row.get("label") or "")
-    return found
+    labels: dict[str, list[str]] = {}
+    for _, part, label in _listed(folder):
+        labels.setdefault(part, []).append(label)
+    return labels
 
 
 def refuse_files_of(

@@ -129,7 +129,11 @@ class Scores:
     @cached_property
     def ood_sets(self) -> list[ScoreSet]:
         """Each class as a set of its own, where a set has several."""
-        return [part for one in id_and_ood(list(self.sets.values()), self.name)[1] for part in one.by_group()]
+        return [
+            part
+            for score_set in id_and_ood(list(self.sets.values()), self.name)[1]
+            for part in score_set.by_group()
+        ]
 
     def once(self, name: str) -> NDArray[np.float64]:
         """The scores (N,) of a set, by a scorer that draws nothing."""
@@ -143,8 +147,8 @@ def score_path(place: Path | str, name: str, scorer: str = "") -> Path:
 
 def score_paths(place: Path | str, scorer: str = "") -> list[Path]:
     """The files of stored sets; hidden ones are what earlier versions left when they were killed."""
-    found = sorted((Path(place) / "scores" / scorer).glob("*.npz"))
-    return [path for path in found if not path.name.startswith(".")]
+    paths = sorted((Path(place) / "scores" / scorer).glob("*.npz"))
+    return [path for path in paths if not path.name.startswith(".")]
 
 
 def scorer_names(place: Path | str) -> list[str]:
@@ -169,7 +173,7 @@ def write_scores(
     }
     if about is not None:
         arrays["about"] = np.array(json.dumps(asdict(about)))
-    arrays |= {name: each for name in POINTWISE if (each := getattr(score_set, name)) is not None}
+    arrays |= {name: values for name in POINTWISE if (values := getattr(score_set, name)) is not None}
     write_npz(path, arrays)
     if (Path(place) / "config.json").is_file():
         add_files(Path(place), [path.relative_to(place).as_posix()])
@@ -212,12 +216,12 @@ def _read(path: Path, scorer_sha256: str | None) -> tuple[ScoreSet, dict[str, ND
             f"{path}: expected a label, one line of text, and whether the set is OOD, got {printable(words[:40])!r} and "
             f"{printable(str(is_ood)[:40])!r}. {SCORE_AGAIN}"
         )
-    each = {name: arrays[name] for name in POINTWISE if name in arrays}
-    if any(a.shape != (len(vectors),) or a.dtype.kind != POINTWISE[name] for name, a in each.items()):
+    pointwise = {name: arrays[name] for name in POINTWISE if name in arrays}
+    if any(a.shape != (len(vectors),) or a.dtype.kind != POINTWISE[name] for name, a in pointwise.items()):
         raise CheckpointError(
-            f"{path}: expected one text of {' and of '.join(each)} per point. {SCORE_AGAIN}"
+            f"{path}: expected one text of {' and of '.join(pointwise)} per point. {SCORE_AGAIN}"
         )
-    return ScoreSet(path.stem, words, bool(is_ood), vectors.astype(np.float32), **each), arrays
+    return ScoreSet(path.stem, words, bool(is_ood), vectors.astype(np.float32), **pointwise), arrays
 
 
 def read_scores(place: Path | str, scorer_sha256: str | None = None, scorer: str = "") -> list[ScoreSet]:
@@ -232,9 +236,9 @@ def open_scores(place: Path | str, scorer: str = "", scorer_sha256: str | None =
         raise CheckpointError(
             f"{Path(place) / 'scores' / scorer} has no stored scores: expected one npz file per set. {SCORE_AGAIN}"
         )
-    found = [_read(path, scorer_sha256) for path in paths]
-    arrays = found[0][1]
-    if any(other["scorer"] != arrays["scorer"] for _, other in found):
+    files = [_read(path, scorer_sha256) for path in paths]
+    arrays = files[0][1]
+    if any(other["scorer"] != arrays["scorer"] for _, other in files):
         raise CheckpointError(f"{paths[0].parent} holds scores of several scorers. {SCORE_AGAIN}")
     try:
         words = json.loads(str(arrays.get("about", "{}")))
@@ -243,8 +247,8 @@ def open_scores(place: Path | str, scorer: str = "", scorer_sha256: str | None =
         raise CheckpointError(
             f"{paths[0]} does not say what it is: expected words on a scorer. {SCORE_AGAIN}"
         ) from error
-    sets = in_order(one for one, _ in found)
-    return Scores(scorer or Path(place).name, about, str(arrays["scorer"]), {one.name: one for one in sets})
+    sets = {score_set.name: score_set for score_set in in_order(score_set for score_set, _ in files)}
+    return Scores(scorer or Path(place).name, about, str(arrays["scorer"]), sets)
 
 
 def stored_vectors(
@@ -272,7 +276,7 @@ def _place(name: str) -> tuple[int, str]:
 
 def id_and_ood(score_sets: Sequence[ScoreSet], where: str = "the folder") -> tuple[ScoreSet, list[ScoreSet]]:
     """The one iD test set and the OOD sets; a calibration set is neither."""
-    known = [one for one in score_sets if not one.is_ood and one.name != CALIBRATION]
+    known = [score_set for score_set in score_sets if not score_set.is_ood and score_set.name != CALIBRATION]
     if len(known) != 1:
         raise DataError(
             f"{where}: expected the stored scores of exactly one iD test set, got {len(known)}. Write them with "

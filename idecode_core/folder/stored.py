@@ -13,7 +13,6 @@ from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError
 from idecode_core.folder.manifest import (
     check_file,
-    check_if_listed,
     check_made_with,
     check_parts,
     is_listed,
@@ -85,7 +84,9 @@ class Stored:
     def beside(self, scorer: str) -> Scores:
         """What another scorer on the same network says of the same sets: SBP, or another base NCM."""
         for path in score_paths(self.folder, scorer):
-            check_if_listed(self.settings, path.relative_to(self.folder).as_posix())
+            name = path.relative_to(self.folder).as_posix()
+            if name in self.settings.files:  # it may have been written after the list was
+                check_file(self.settings, name)
         return open_scores(self.folder, scorer, self.settings.scorer_sha256)
 
 
@@ -96,8 +97,8 @@ def open_stored(folder: Path | str) -> Stored:
     finished = [path for path in score_paths(folder) if is_listed(settings, f"scores/{path.name}")]
     for path in finished:
         check_file(settings, f"scores/{path.name}")
-    found = in_order(read_score_file(path, settings.scorer_sha256) for path in finished)
-    known, outside = id_and_ood(found, str(folder))
+    score_sets = in_order(read_score_file(path, settings.scorer_sha256) for path in finished)
+    known, outside = id_and_ood(score_sets, str(folder))
     calibration = read_calibration(settings).rounded(known.score_vectors.dtype)
     return Stored(settings, calibration, known, outside, read_training(folder))
 
@@ -109,15 +110,15 @@ def has_scores(folder: Path | str) -> bool:
 def open_all(root: Path | str, names: tuple[str, ...] = CIFAR10_DETECTORS) -> list[Stored]:
     """Those of `names` that are there with scores; at least one."""
     folders = [Path(root) / name for name in names]
-    found = [
+    detectors = [
         open_stored(folder) for folder in folders if (folder / "config.json").exists() and has_scores(folder)
     ]
-    if not found:
+    if not detectors:
         raise CheckpointError(
             f"No detector with stored scores is in {root}: expected one of {', '.join(names)}. Train one with "
             "`python -m idecode_core train`, then `python -m idecode_core paper score-sets`."
         )
-    return found
+    return detectors
 
 
 def rival_places(root: Path | str, detector: str = "*") -> dict[str, tuple[Path, str]]:

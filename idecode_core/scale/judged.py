@@ -134,17 +134,17 @@ def _judged(table: pa.Table, calibration: Calibration, n: int, bound: float, agg
     }
     if good.any():
         vectors = np.stack(table["score_vector"].filter(good).to_numpy())  # (good files, n of the run)
-        found = judge(calibration, vectors, n=n, epsilon=bound, aggregate=aggregate)
+        verdicts = judge(calibration, vectors, n=n, epsilon=bound, aggregate=aggregate)
         places = np.cumsum(good) - 1
 
         def spread(values: np.ndarray) -> pa.Array:
             return pa.array(values[np.maximum(places, 0)], mask=~good)
 
         columns |= {
-            "is_ood": spread(found.is_ood),
-            "p_value": spread(found.p_values),
-            "rank": spread(found.ranks),
-            "k": spread(np.full(len(vectors), found.k)),
-            "score": spread(found.scores),
+            "is_ood": spread(verdicts.is_ood),
+            "p_value": spread(verdicts.p_values),
+            "rank": spread(verdicts.ranks),
+            "k": spread(np.full(len(vectors), verdicts.k)),
+            "score": spread(verdicts.scores),
         }
     return pa.table(columns).cast(SCHEMA)

@@ -135,11 +135,11 @@ def read_part(path: Path, job: Job) -> tuple[Done, str, pa.Table]:
 
 def part_paths(folder: Path) -> dict[int, list[Path]]:
     """The parts by the number of files before them; more than one where somebody copied them."""
-    found: dict[int, list[Path]] = {}
+    by_start: dict[int, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         if name := PART_NAME.fullmatch(path.name):
-            found.setdefault(int(name[1]), []).append(path)
-    return found
+            by_start.setdefault(int(name[1]), []).append(path)
+    return by_start
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,20 +148,20 @@ class Reading:
 
     size: int | None
     modified_ns: int | None
-    found: Prepared | str
+    outcome: Prepared | str
 
     @property
     def content(self) -> str | None:
-        return None if isinstance(self.found, str) else self.found.key.tobytes().hex()
+        return None if isinstance(self.outcome, str) else self.outcome.key.tobytes().hex()
 
 
 def stamp(path: Path) -> tuple[int | None, int | None]:
     """Size and time of a file; nothing where there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):  # a name may hold a zero byte
         return None, None
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 class Worker:
@@ -201,8 +201,8 @@ class Worker:
         paths, done = part_paths(self.folder), Done()
         lines = read_lines(self.folder, stretch)
         with suppress(UnfitError):
-            while done.files < stretch.count and (found := paths.get(stretch.start + done.files)):
-                done += read_part(found[0], self.job)[0]
+            while done.files < stretch.count and (parts := paths.get(stretch.start + done.files)):
+                done += read_part(parts[0], self.job)[0]
         offset = stretch.offset + sum(map(len, lines[: done.files]))
         return done, Stretch(stretch.start + done.files, offset, stretch.count - done.files)
 
@@ -239,17 +239,17 @@ class Worker:
                     "content": reading.content,
                 }
                 rows.append(row)
-                if isinstance(reading.found, str):
-                    row["error"] = _text(reading.found)
+                if isinstance(reading.outcome, str):
+                    row["error"] = _text(reading.outcome)
                 else:
                     good.append(row)
-                    yield reading.found
+                    yield reading.outcome
 
         job = self.job
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NothingFlaggedWarning)  # was told before
-                found = self.detector.detect(
+                detection = self.detector.detect(
                     samples(),
                     n=job.n,
                     epsilon=job.epsilon,
@@ -262,7 +262,7 @@ class Worker:
             if good:
                 raise
         else:
-            for row, verdict, vector in zip(good, found, found.score_vectors, strict=True):
+            for row, verdict, vector in zip(good, detection, detection.score_vectors, strict=True):
                 row |= {
                     "p_value": verdict.p_value,
                     "is_ood": verdict.is_ood,

@@ -86,18 +86,16 @@ def score_files(
     content has. `model` ("module:function") and `trust_program` are for a detector around your own network, see
     `load_detector`. `progress` is called with the files done and all files, `tell` with what the user should know.
     """
-    folder, found = Path(out), find_detector(detector)
+    folder, detector_folder = Path(out), find_detector(detector)
     _check(workers, address, seconds)
     if not (folder / RUN).exists():
         _check_foreign(folder)
     with _alone_in(folder):
         job = open_run(
-            Path(source), folder, found, n=n, epsilon=epsilon, delta=delta, seed=seed, aggregate=aggregate, tell=tell,
+            Path(source), folder, detector_folder, n=n, epsilon=epsilon, delta=delta, seed=seed, aggregate=aggregate, tell=tell,
         )  # fmt: skip
         network = {"model": model, "trust_program": trust_program}
-        worker: Worker | None = None
-        if verify:
-            worker = Worker(folder, job, device, seconds, network)
+        worker = Worker(folder, job, device, seconds, network) if verify else None
         state = look_at(folder, job, _stretch_size(job, workers, address), changed_inputs(job, worker))
         _put_aside(folder, state, tell)
         before = state.done
@@ -111,7 +109,10 @@ def score_files(
         report(0)
         few = workers is None and sum(stretch.count for stretch in state.todo) <= MOST_FILES
         if not address and (workers == 1 or few or find_spec("ray") is None):
-            done = _score_here(folder, job, state.todo, device, seconds, network, worker, report)
+            done = Done()
+            for stretch in state.todo:
+                worker = worker or Worker(folder, job, device, seconds, network)
+                done += worker.score(stretch, lambda files, start=done.files: report(start + files))  # type: ignore[misc]
         else:
             from idecode_core.scale.cluster import score_on_ray
 
@@ -297,16 +298,16 @@ def look_at(
                 try:
                     if done is not None:
                         raise UnfitError("there twice")
-                    found, digest, table = read_part(path, job)
-                    these = list(islice(lines, found.files))
+                    part, digest, table = read_part(path, job)
+                    these = list(islice(lines, part.files))
                     if digest != lines_sha256(these) or (
-                        found.files % job.block and row + found.files < job.files
+                        part.files % job.block and row + part.files < job.files
                     ):
                         raise UnfitError("of other files")
                     if count := changed(names_in(these), table):
                         state.stale[path] = count
                     else:
-                        done = found
+                        done = part
                         state.parts.append(path)
                 except UnfitError as error:
                     state.unfit[path] = str(error)
@@ -376,22 +377,3 @@ def _move(folder: Path, path: Path) -> None:
         path.rename(target)
     except OSError as error:
         raise could_not_write(folder / ASIDE, error) from error
-
-
-def _score_here(
-    folder: Path,
-    job: Job,
-    todo: list[Stretch],
-    device: str | None,
-    seconds: float,
-    network: dict[str, Any],
-    worker: Worker | None,
-    progress: Callable[[int], None],
-) -> Done:
-    """All stretches in this process."""
-    done = Done()
-    if todo:
-        worker = worker or Worker(folder, job, device, seconds, network)
-        for stretch in todo:
-            done += worker.score(stretch, lambda files, before=done.files: progress(before + files))  # type: ignore[misc]
-    return done

@@ -46,14 +46,14 @@ class Batcher:
         """V(x) of one sample: (n,)."""
         if len(self.waiting) >= self.most_waiting:
             raise Overloaded
-        one = Waiting(sample, n, asyncio.get_running_loop().create_future())
-        self.waiting.append(one)
+        request = Waiting(sample, n, asyncio.get_running_loop().create_future())
+        self.waiting.append(request)
         self.arrived.set()
-        return await one.answer
+        return await request.answer
 
     def next_batch(self) -> list[Waiting]:
         """Those who came first, with n and seed like the first of them; whose client has left is left out."""
-        alive = [one for one in self.waiting if not one.answer.done()]
+        alive = [request for request in self.waiting if not request.answer.done()]
         if not alive:
             self.waiting.clear()
             return []
@@ -61,9 +61,9 @@ class Batcher:
         room = self.most
         if self.seconds_per_draw:
             room = max(1, min(room, int(SECONDS / (self.seconds_per_draw * n))))
-        batch = [one for one in alive if (one.n, one.sample.seed) == (n, seed)][:room]
+        batch = [request for request in alive if (request.n, request.sample.seed) == (n, seed)][:room]
         chosen = set(map(id, batch))
-        self.waiting = deque(one for one in alive if id(one) not in chosen)
+        self.waiting = deque(request for request in alive if id(request) not in chosen)
         return batch
 
     async def run(self) -> None:
@@ -77,16 +77,16 @@ class Batcher:
             self.batches, self.points = self.batches + 1, self.points + len(batch)
             n, start = batch[0].n, time.perf_counter()
             try:
-                vectors = await asyncio.to_thread(self._score, [one.sample for one in batch], n)
+                vectors = await asyncio.to_thread(self._score, [request.sample for request in batch], n)
             except Exception as error:  # whatever it is, those who wait must hear of it
-                for one in batch:
-                    if not one.answer.done():
-                        one.answer.set_exception(error)
+                for request in batch:
+                    if not request.answer.done():
+                        request.answer.set_exception(error)
                 continue
             self.seconds_per_draw = (time.perf_counter() - start) / (len(batch) * n)
-            for one, vector in zip(batch, vectors, strict=True):
-                if not one.answer.done():  # its client may have left
-                    one.answer.set_result(vector)
+            for request, vector in zip(batch, vectors, strict=True):
+                if not request.answer.done():  # its client may have left
+                    request.answer.set_result(vector)
 
     def _score(self, samples: Sequence[Prepared], n: int) -> Vector:
         return self.scorer.score(samples, n=n, seed=samples[0].seed).score_vectors  # (batch, n)

@@ -196,12 +196,12 @@ async def read_form(request: Request, body: bytes, most_files: int) -> AsyncIter
 
 
 def files_of(form: FormData) -> list[UploadFile]:
-    found = [field for field in form.getlist("file") if isinstance(field, UploadFile)]
-    if not found:
+    files = [field for field in form.getlist("file") if isinstance(field, UploadFile)]
+    if not files:
         raise HTTPException(
             400, "The form has no field called file: expected the file as the body, or in that field."
         )
-    return found
+    return files
 
 
 def make_service(

@@ -6,7 +6,7 @@ of those that the app lists, by its name, or a folder below the same folder.
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -54,19 +54,24 @@ class Tools:
         modality = modality_named(loaded.scorer.modality)
         paths = self.files(files, modality.extensions)
         read = Reading(paths, modality)
-        found = loaded.detect(read, n=n, epsilon=epsilon, delta=delta, seed=seed)
+        detection = loaded.detect(read, n=n, epsilon=epsilon, delta=delta, seed=seed)
         verdicts = [
-            {"file": self.named(path), "is_ood": one.is_ood, "p_value": one.p_value, "rank": one.rank + 1}
-            for path, one in zip(read.good, found, strict=True)
+            {
+                "file": self.named(path),
+                "is_ood": verdict.is_ood,
+                "p_value": verdict.p_value,
+                "rank": verdict.rank + 1,
+            }
+            for path, verdict in zip(read.good, detection, strict=True)
         ]
         return {
             "detector": loaded.name,
             "in_distribution": loaded.summary,
-            "k": found.k,
-            "n": found.score_vectors.shape[1],
+            "k": detection.k,
+            "n": detection.score_vectors.shape[1],
             "epsilon": epsilon,
             "delta": delta,
-            "flagged": int(found.is_ood.sum()),
+            "flagged": int(detection.is_ood.sum()),
             "verdicts": verdicts,
             "unreadable": [sentence.replace(str(self.root), ".") for sentence in read.failed],
         }
@@ -79,19 +84,19 @@ class Tools:
 
         loaded = self.detector(detector)
         path = str(self.inside(file))
-        found = loaded.detect([path], n=n, epsilon=epsilon, seed=seed)
+        detection = loaded.detect([path], n=n, epsilon=epsilon, seed=seed)
         noun = "sound" if loaded.scorer.modality == "audio" else "image"
-        means, means_not = meaning(found[0], noun)
-        draws = loaded.describe(found, 0)
+        means, means_not = meaning(detection[0], noun)
+        draws = loaded.describe(detection, 0)
         return {
-            "verdict": sentence(found[0], noun),
+            "verdict": sentence(detection[0], noun),
             "means": means,
             "does_not_mean": means_not,
-            "score": float(found.scores[0]),
-            "threshold": finite(found.threshold),
+            "score": float(detection.scores[0]),
+            "threshold": finite(detection.threshold),
             "draws": [
                 {"transform": words, "score": float(score)}
-                for words, score in zip(draws, found.score_vectors[0], strict=False)
+                for words, score in zip(draws, detection.score_vectors[0], strict=False)
             ],
         }
 
@@ -108,17 +113,17 @@ class Tools:
         from idecode_core.conformal.certify import certify
 
         certified = certify(self.scores(calibration, column), larger_is, epsilon=epsilon, delta=delta)
-        said = {
+        answer = {
             "statement": certified.statement(),
             "threshold": finite(certified.threshold(epsilon, delta)),
             "k": certified.k,
         }
         if test is None:
-            return said
+            return answer
         scores = self.scores(test, column)
         p, flagged = certified.p_values(scores), certified.predict(scores) == -1
         return {
-            **said,
+            **answer,
             "points": len(p),
             "flagged_rows": flagged.nonzero()[0].tolist(),
             "smallest_p": float(p.min()),
@@ -137,14 +142,14 @@ class Tools:
         sets = (
             (None, ())
             if belongs is None
-            else (self.inside(belongs), [self.inside(one) for one in does_not or ()])
+            else (self.inside(belongs), [self.inside(name) for name in does_not or ()])
         )
-        found = evaluate(self.place(detector), *sets, n=n)
+        evaluated = evaluate(self.place(detector), *sets, n=n)
         rows = [
             {key: self.named(value) if key.endswith("_set") else value for key, value in row.items()}
-            for row in found.records()
+            for row in evaluated.records()
         ]
-        return {"statement": found.sentence().replace(str(self.root), "."), "rows": rows}
+        return {"statement": evaluated.sentence().replace(str(self.root), "."), "rows": rows}
 
     def inside(self, name: str) -> Path:
         """A path below the folder; InputError for any other, also by a link."""
@@ -160,12 +165,12 @@ class Tools:
         return path
 
     def files(self, names: list[str], extensions: tuple[str, ...]) -> list[Path]:
-        found = [self.inside(str(path)) for name in names for path in expanded(self.inside(name), extensions)]
-        if not 1 <= len(found) <= MOST_FILES:
+        paths = [self.inside(str(path)) for name in names for path in expanded(self.inside(name), extensions)]
+        if not 1 <= len(paths) <= MOST_FILES:
             raise InputError(
-                f"Expected 1 to {MOST_FILES} files, got {len(found):,}; name fewer, or another folder."
+                f"Expected 1 to {MOST_FILES} files, got {len(paths):,}; name fewer, or another folder."
             )
-        return found
+        return paths
 
     def scores(self, name: str, column: str) -> "NDArray[np.float64]":
         from idecode_core.files.archives import File
@@ -205,11 +210,9 @@ def server(root: Path) -> "MCPServer":
     if not root.is_dir():
         raise InputError(f"{printable(str(root))} is no folder: expected the one whose files may be read.")
     tools = Tools(root.resolve())
-    made = MCPServer("idecode", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
+    mcp_server = MCPServer("idecode", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
 
     def told(method: Any) -> Any:
-        from functools import wraps
-
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
@@ -219,9 +222,9 @@ def server(root: Path) -> "MCPServer":
 
         return call
 
+    hints = ToolAnnotations(
+        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
     for method in (tools.detect, tools.explain, tools.certify, tools.evaluate):
-        hints = ToolAnnotations(
-            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-        )
-        made.tool(annotations=hints)(told(method))
-    return made
+        mcp_server.tool(annotations=hints)(told(method))
+    return mcp_server
