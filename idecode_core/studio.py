@@ -61,9 +61,8 @@ class Running:
 
     def answers(self) -> bool:
         try:
-            with urllib.request.urlopen(
-                f"http://localhost:{self.port}/_stcore/health", timeout=2
-            ) as response:
+            address = f"http://localhost:{self.port}/_stcore/health"
+            with urllib.request.urlopen(address, timeout=2) as response:
                 return bool(response.status == 200)
         except (urllib.error.URLError, OSError, ValueError):
             return False
@@ -73,11 +72,8 @@ class Running:
             os.kill(self.pid, 0)
         except OSError:
             return False
-        words = Path(
-            f"/proc/{self.pid}/cmdline"
-        )  # a number that another program has now, where that can be seen
-        with suppress(OSError):
-            return b"streamlit" in words.read_bytes()
+        with suppress(OSError):  # where it can be seen whether another program has this number now
+            return b"streamlit" in Path(f"/proc/{self.pid}/cmdline").read_bytes()
         return True
 
 
@@ -96,13 +92,11 @@ class View:
         link = escape(self.link)
         words = f'<p>{escape(self.sentence)} <a href="{link}" target="_blank">{link}</a></p>'
         style = f"width:100%;height:{self.height}px;border:1px solid #8886"
-        framed = (
-            f'{words}<iframe src="{link}&amp;embed=true" style="{style}"></iframe>'  # its sidebar is closed
-        )
-        return words if self.sentence else framed
+        framed = f'<iframe src="{link}&amp;embed=true" style="{style}"></iframe>'  # its sidebar is closed
+        return words if self.sentence else words + framed
 
 
-Found = TypeVar("Found")
+Server = TypeVar("Server")
 _last: list[Session] = []
 
 
@@ -191,10 +185,10 @@ def start() -> Running:
 
 def _launched(
     words: Callable[[int], list[str]],
-    ready: Callable[[int, "subprocess.Popen[bytes]"], Found | None],
+    ready: Callable[[int, "subprocess.Popen[bytes]"], Server | None],
     place: Path,
     **variables: str,
-) -> Found | None:
+) -> Server | None:
     """What `ready` finds of a new server on a free port, which outlives an interrupted cell; None where it does not come up."""
     for port in free_ports():
         child = subprocess.Popen(

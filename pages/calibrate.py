@@ -43,7 +43,7 @@ with guard():
     detector = get_detector(config)
     if not (few := belongs.some(TRIED)):
         wait_for_input()
-    fits = which_fits(config, first_look(config, detector, few, settings.seed))
+    fits = which_fits(config, first_look(detector, few, settings.seed))
     if not may_train():
         st.caption(OFF)
         way = CALIBRATE

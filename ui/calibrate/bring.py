@@ -115,13 +115,13 @@ def bring(modality: Modality) -> tuple[Brought, Brought]:
     left, right = st.columns(2, gap="medium")
     words = (f"What belongs: your {modality.plural}", "What does not belong, if you have some")
     with left:
-        belongs = _one(words[0], BELONGS, modality, way)
+        belongs = _ask(words[0], BELONGS, modality, way)
     with right:
-        outside = _one(words[1], OUTSIDE, modality, way)
+        outside = _ask(words[1], OUTSIDE, modality, way)
     return belongs, outside
 
 
-def _one(label: str, key: str, modality: Modality, way: str) -> Brought:
+def _ask(label: str, key: str, modality: Modality, way: str) -> Brought:
     if way != HERE:
         return Brought(modality, many_files(label, key, modality, folder=way == WAYS[1], copies=True))
     text = st.text_input(

@@ -25,9 +25,7 @@ WAY = "way"
 OWN_SET = "what you brought"
 
 
-def first_look(
-    config: FolderSettings, detector: Detector, files: Sequence[Sample], seed: int
-) -> ObservedRate:
+def first_look(detector: Detector, files: Sequence[Sample], seed: int) -> ObservedRate:
     """How many of a few files the detector as it is finds strange."""
     vectors = score_vectors(detector, files, seed)
     n = min(N, detector.calibration.n_max)
