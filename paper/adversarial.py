@@ -114,11 +114,8 @@ def auroc_table(victim: VictimRecord, rows: Sequence[Row]) -> str:
     def cell(row: Row, attack: str) -> str:
         if attack not in row.evaluations:
             return "–"
-        metric, theirs = (
-            row.evaluations[attack].auroc,
-            reported_adversarial(row.printed, victim.paper_network, attack),
-        )
-        return percent(metric) + (f" ({theirs:.1f})" if theirs is not None else "")
+        theirs = reported_adversarial(row.printed, victim.paper_network, attack)
+        return percent(row.evaluations[attack].auroc) + (f" ({theirs:.1f})" if theirs is not None else "")
 
     attacks = attacks_of(rows)
     titles = ["AUROC", *(ATTACKS[name].title for name in attacks)]
@@ -172,11 +169,8 @@ def ahead(victim: VictimRecord, rows: Sequence[Row]) -> tuple[list[str], list[st
 
 def verdict(pairs: Sequence[tuple[VictimRecord, Sequence[Row]]]) -> str:
     """Where rivals are ahead, said first."""
-    rivals, ours = list[str](), list[str]()
-    for victim, rows in pairs:
-        theirs, own = ahead(victim, rows)
-        rivals += theirs
-        ours += own
+    sides = [ahead(victim, rows) for victim, rows in pairs]
+    rivals, ours = ([words for side in sides for words in side[which]] for which in (0, 1))
     sentences = []
     if rivals:
         sentences.append(

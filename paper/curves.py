@@ -186,18 +186,12 @@ def smoothed(root: Path | str = "checkpoints") -> Section:
     rows, farthest, changed, points = [], 0.0, 0, 0
     for stored in every_detector(root):
         calibration = stored.calibration.scores(N)
-        kinds: list[
-            list[FloatArray]
-        ] = []  # plain and smoothed: the iD set's p-values, then those of each OOD set
+        kinds: list[tuple[FloatArray, FloatArray]] = []  # p-values, plain and smoothed; of the iD set first
         for i, score_set in enumerate([stored.id_set, *stored.ood_sets]):
             scores = aggregate_scores(runs(score_set.score_vectors, N)[0])
-            generator = np.random.default_rng([SEED, i])
-            kinds.append(
-                [
-                    p_values(calibration, scores),
-                    smoothed_p_values(calibration, scores, generator=generator),
-                ]
-            )
+            numbers = np.random.default_rng([SEED, i])
+            plain = p_values(calibration, scores)
+            kinds.append((plain, smoothed_p_values(calibration, scores, generator=numbers)))
         inside, *outside = kinds
         areas = [
             100 * float(np.mean([auroc(-inside[kind], -strange[kind]) for strange in outside]))
@@ -205,11 +199,8 @@ def smoothed(root: Path | str = "checkpoints") -> Section:
         ]
         flagged = [np.concatenate([of_set[kind] for of_set in kinds]) < EPSILON for kind in (0, 1)]
         differ = int((flagged[0] != flagged[1]).sum())
-        farthest, changed, points = (
-            max(farthest, abs(areas[1] - areas[0])),
-            changed + differ,
-            points + len(flagged[0]),
-        )
+        farthest = max(farthest, abs(areas[1] - areas[0]))
+        changed, points = changed + differ, points + len(flagged[0])
         rows.append(
             [
                 stored.name,

@@ -67,7 +67,6 @@ def write_results(names: list[str], root: Path, results: Path) -> list[Section]:
         )
     sections = []
     for name in chosen:
-        section = EXPERIMENTS[name](root)
-        write_section(results, section, tuple(EXPERIMENTS))
-        sections.append(section)
+        sections.append(EXPERIMENTS[name](root))
+        write_section(results, sections[-1], tuple(EXPERIMENTS))
     return sections

@@ -53,9 +53,15 @@ class GOAD(OneClass):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AffineGOAD(GOAD):
+class AffineGOAD(OneClass):
     """GOAD with 16 random affine maps of the plane instead of the 72 views."""
 
-    kind, title = "goad_affine", "GOAD, affine maps"
+    kind, title, term = "goad_affine", "GOAD, affine maps", GOAD.term
     summary = "how badly 16 affine maps of it find their own centres among features of known ones (Bergman and Hoshen 2020)"
-    views_of = staticmethod(affine)
+    mirrored, adam = False, 1e-3
+    views_of, loss, after = staticmethod(affine), staticmethod(goad_loss), staticmethod(view_centres)
+
+    centres: Tensor  # (views, d)
+
+    def of_features(self, z: Tensor, logits: Tensor) -> Tensor:
+        return centre_error(z, self.centres)
