@@ -102,7 +102,7 @@ class MahalanobisOnce(OnNetwork):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class UnitMahalanobisOnce(MahalanobisOnce):
+class UnitMahalanobisOnce(OnNetwork):
     """The same on features of length 1: how much is seen varies with contrast, and says little of what (Mueller and Hein
     2025, arXiv 2505.18032)."""
 
@@ -112,12 +112,16 @@ class UnitMahalanobisOnce(MahalanobisOnce):
         "2025)"
     )
 
+    centre: Tensor  # (d,)
+    whiten: Tensor  # (d, d)
+    means: Tensor  # (classes, d)
+
     @classmethod
     def learned(cls, z: Tensor, y: Tensor, model: Equivariant) -> dict[str, Tensor]:
         return gaussian_fields(normalize(z, dim=-1), y)
 
     def of_features(self, z: Tensor, logits: Tensor) -> Tensor:
-        return super().of_features(normalize(z, dim=-1), logits)
+        return squared_distances(normalize(z, dim=-1), self.centre, self.whiten, self.means).amin(dim=1)
 
 
 K = 5

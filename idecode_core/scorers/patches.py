@@ -9,7 +9,6 @@ Where every picture shows the same thing at the same place, `Places` compares ea
 2020, arXiv 2011.08785): it also sees that something is missing, which looks like what is known from elsewhere.
 """
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -70,31 +69,27 @@ class InspectedPatches(Inspected):
     distances: NDArray[np.float64]  # (rows, columns)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Local(FeatureScorer):
-    """Score: the largest of the distances of all places, which are a map."""
+def blank_middle(config: ModelConfig) -> Frozen:
+    return blank(config, Middle)
 
-    @staticmethod
-    def blank(config: ModelConfig) -> Frozen:
-        return blank(config, Middle)
 
-    @abstractmethod
-    def to_known(self, z: Tensor) -> Tensor:
-        """Features (batch, rows, columns, d) -> distances of each place from what is known (batch, rows, columns)."""
+def strangest_place(scorer: "Patches | Places", z: Tensor) -> Tensor:
+    """The largest of the distances of all places, which are a map: (batch,)."""
+    return scorer.to_known(z).flatten(1).amax(dim=1)
 
-    def distances(self, z: Tensor) -> Tensor:
-        return self.to_known(z).flatten(1).amax(dim=1)
 
-    def inspect(self, sample: Any, *, n: int = 1, seed: int = 0) -> InspectedPatches:
-        (point,) = prepared(self, sample, seed)
-        seen = super().inspect(point, n=n, seed=seed)
-        with torch.inference_mode():
-            map_of_x = self.to_known(self.model(self.tensor([point])))[0].cpu().double().numpy()
-        return InspectedPatches(seen.score_vector, seen.variants, seen.terms, map_of_x)
+def inspect_with_map(
+    scorer: "Patches | Places", sample: Any, *, n: int = 1, seed: int = 0
+) -> InspectedPatches:
+    (point,) = prepared(scorer, sample, seed)
+    seen = FeatureScorer.inspect(scorer, point, n=n, seed=seed)
+    with torch.inference_mode():
+        map_of_x = scorer.to_known(scorer.model(scorer.tensor([point])))[0].cpu().double().numpy()
+    return InspectedPatches(seen.score_vector, seen.variants, seen.terms, map_of_x)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Patches(Local):
+class Patches(FeatureScorer):
     """Score: max over places of the distance of their features from the nearest in the bank."""
 
     kind, title = "patches", "the strangest patch of each draw"
@@ -103,6 +98,8 @@ class Patches(Local):
         "the largest distance of a place of g(x), described by two middle layers of a frozen network, from the nearest patch of "
         "the training set (PatchCore, Roth et al. 2022)"
     )
+
+    blank, distances, inspect = staticmethod(blank_middle), strangest_place, inspect_with_map
 
     bank: Tensor  # (patches, d)
     labels: Tensor  # (patches,): the classes of the pictures that they are from
@@ -131,7 +128,7 @@ class Patches(Local):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Places(Local):
+class Places(FeatureScorer):
     """Score: max over places of |(z - mean there) L| / spread there, with S^-1 = L L' for the covariance S that all places share.
     It knows no classes."""
 
@@ -141,6 +138,8 @@ class Places(Local):
         "the largest Mahalanobis distance of a place of g(x), described by two middle layers of a frozen network, from the same "
         "place of the training pictures, in units of that place's spread (after PaDiM, Defard et al. 2020)"
     )
+
+    blank, distances, inspect = staticmethod(blank_middle), strangest_place, inspect_with_map
 
     mean: Tensor  # (rows, columns, d)
     whiten: Tensor  # (d, d)
