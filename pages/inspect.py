@@ -8,7 +8,6 @@ from ui.frame.detectors import wait_for_input
 from ui.frame.links import asked
 from ui.frame.messages import guard
 from ui.frame.modality import modality_of
-from ui.frame.pins import pin_judgement
 from ui.frame.session import tag_row
 from ui.frame.settings import settings_bar
 from ui.inspect.choose import NAMES, choose_samples, explain_unmet_link, offer_to_switch
@@ -49,9 +48,8 @@ with guard():
     st.html(STYLE)
     with show:
         screen = results(config, detector, samples, vectors)
-        tag_row(config, samples, vectors, screen)
+        tag_row(samples, vectors, screen)
     depth(config, detector, samples, vectors)
-    pin_judgement(f"{len(samples)} on Inspect", screen)
     export(config, detector, samples, vectors, screen)
     with notices:
         explain_unmet_link(wanted, samples[screen.row])

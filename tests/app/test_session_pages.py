@@ -134,6 +134,19 @@ def test_after_a_change_of_epsilon_another_run_can_be_pinned(session):
     assert second.numbers["flagged"] == sum(session.p_values < 0.02)
 
 
+def test_a_run_that_is_judged_together_is_pinned_as_it_is_shown(session):
+    app = open_page("inspect", {"session": "monday"})
+    app.select_slider(key="epsilon").set_value(0.006).run()
+    app.button_group(key="rule").set_value("together").run()
+    app.button(key="pin_run").click().run()
+    assert (
+        "rule" in app.session_state["panels"]["export"]
+    )  # in a browser only the panels run again that say so
+    assert sum(session.p_values < 0.006) == 2
+    assert (np.sort(session.p_values) > 0.006 * np.arange(1, 4) / 3).all()  # Benjamini-Hochberg flags none
+    assert session.reload().pinned[0].numbers["flagged"] == 0
+
+
 def test_home_lists_recent_sessions(session):
     app = open_page("home")
     no_trouble(app)
@@ -166,8 +179,7 @@ def test_what_is_on_the_page_can_be_kept_as_a_session(session):
 
 
 def _keep(app):
-    (keep,) = [button for button in app.button if button.label == "Keep as a session"]
-    keep.click().run()
+    app.button(key="keep_session").click().run()
 
 
 def test_a_session_is_renamed_in_the_sidebar_and_opened_by_its_new_name(session):

@@ -10,7 +10,7 @@ import streamlit as st
 
 from idecode_core.files.cells import defused
 from idecode_core.report import Export
-from ui.frame.export import export_row
+from ui.frame.export import download_row
 from ui.frame.links import LINKED, asked, explain_unmet_link, one_of
 from ui.frame.look import show
 from ui.frame.messages import refused
@@ -213,4 +213,9 @@ def _downloads(certified: "Certified", scores: Scores, figure: Any, caption: str
                 scores.kept,
             )
 
-    export_row("certified", export, key="certify_export")
+    download_row(
+        "certified",
+        report=lambda: export().report,
+        notebook=lambda: export().notebook,
+        key="certify_export",
+    )

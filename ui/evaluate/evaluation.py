@@ -21,7 +21,7 @@ from ui.frame.export import download_row
 from ui.frame.links import LINKED, asked, explain_unmet_link, one_of
 from ui.frame.messages import escape
 from ui.frame.panels import JUDGED, panel
-from ui.frame.pins import pin_run
+from ui.frame.pins import pin_button, pinned_runs
 from ui.frame.settings import current
 
 KEYS = ("ev_view", "ev_set", "ev_metric", "ev_detectors")
@@ -78,8 +78,8 @@ def evaluation(source: Source) -> None:
         st.caption(f"{caption}  \n{chance}")
         table(source, rows, at_worst(source, n, settings.aggregate))
         worst(source, ood_set, n, settings.epsilon, settings.aggregate)
-        pin_evaluation(shown)
         downloads(shown, figure, caption)
+        pinned_runs()
 
 
 def all_rows(source: Source, n: int, aggregate: str) -> list[Row]:
@@ -201,7 +201,7 @@ def pin_evaluation(shown: Shown) -> None:
     settings = {"n": shown.n, "epsilon": shown.epsilon, "aggregate": shown.aggregate}
     row = shown.row
     numbers = {"AUROC": row.auroc.mean, "TNR at 90% TPR": row.tnr.mean, "FPR at 95% TPR": row.fpr.mean}
-    pin_run(f"Evaluate: {row.label}", shown.source.name, settings, numbers)
+    pin_button(f"Evaluate: {row.label}", shown.source.name, settings, numbers)
 
 
 def downloads(shown: Shown, figure: Any, caption: str) -> None:
@@ -223,4 +223,5 @@ def downloads(shown: Shown, figure: Any, caption: str) -> None:
         notebook=lambda: evaluation_notebook(values, source.folder, source.calibration, source.shared),
         key="ev_export",
         zipped=not source.shared,
+        beside=lambda: pin_evaluation(shown),
     )

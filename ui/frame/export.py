@@ -7,7 +7,7 @@ import streamlit as st
 
 from idecode_core import studio
 from idecode_core.errors import IdecodeError
-from idecode_core.report import Export, Notebook, Report, to_csv, to_html, to_json
+from idecode_core.report import Notebook, Report, to_csv, to_html, to_json
 from idecode_core.session.store import sessions_root
 from ui.frame.messages import escape
 from ui.frame.session import is_own_machine, opened
@@ -21,10 +21,12 @@ def download_row(
     key: str = "export",
     zipped: bool = True,
     in_session: Callable[[], Notebook] | None = None,
+    beside: Callable[[], None] | None = None,
 ) -> None:
     """Offer the result on the screen as files named `stem`, and as a notebook in JupyterLab on one's own machine.
 
-    `zipped`: the notebook comes with files; `in_session`: the one to be written into the open session's folder, if that is another. `report` and `notebook` run on a click only, in a thread of their own, where
+    `zipped`: the notebook comes with files; `in_session`: the one to be written into the open session's folder, if that is another;
+    `beside` draws further buttons into the row. `report` and `notebook` run on a click only, in a thread of their own, where
     Streamlit's commands do nothing: let them close over values (results, settings, figures), not over widgets or session state.
     """
     st.caption("Keep this result. The notebook computes it again.")
@@ -57,12 +59,9 @@ def download_row(
                 on_click=_open,
                 args=(key, in_session or notebook),
             )
+        if beside is not None:
+            beside()
     _say_opened(key)
-
-
-def export_row(stem: str, export: Callable[[], Export], key: str = "") -> None:
-    """The same for what is put together as one."""
-    download_row(stem, report=lambda: export().report, notebook=lambda: export().notebook, key=key or stem)
 
 
 def _open(key: str, notebook: Callable[[], Notebook]) -> None:

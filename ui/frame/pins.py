@@ -7,7 +7,6 @@ import numpy as np
 import streamlit as st
 
 from idecode_core.session.store import Pinned
-from ui.frame.panels import JUDGED, panel
 from ui.frame.session import opened, save
 from ui.frame.settings import current
 
@@ -15,36 +14,37 @@ if TYPE_CHECKING:
     from idecode_core.conformal.judge import Judgement
 
 
-def pin_run(title: str, detector: str, settings: Mapping[str, Any], numbers: Mapping[str, float]) -> None:
-    """A button that pins the run on the page, and all pinned runs beside each other with what differs."""
+def pin_button(title: str, detector: str, settings: Mapping[str, Any], numbers: Mapping[str, float]) -> None:
+    """Pins the run on the page."""
     run = Pinned(title, detector, dict(settings), {key: float(value) for key, value in numbers.items()})
-    pins = pinned()
     st.button(
         "Pin this run",
         icon=":material/push_pin:",
         key="pin_run",
-        disabled=run in pins,
+        help="Keeps its numbers here, beside those of other runs, to see what differs.",
+        disabled=run in pinned(),
         on_click=_pin,
         args=(run,),
     )
-    if not pins:
-        return
-    st.markdown("#### Pinned runs")
-    st.dataframe(side_by_side(pins), hide_index=True, key="pinned_runs")
-    st.button("Unpin all", key="unpin", type="tertiary", on_click=_unpin)
 
 
-@panel("pins", on=JUDGED)
-def pin_judgement(title: str, screen: Any) -> None:
+def pinned_runs() -> None:
+    """All pinned runs beside each other, with what differs; nothing where there are none."""
+    if runs := pinned():
+        st.markdown("#### Pinned runs")
+        st.dataframe(side_by_side(runs), hide_index=True, key="pinned_runs")
+        st.button("Unpin all", key="unpin", type="tertiary", on_click=_unpin)
+
+
+def pin_judgement(title: str, judgement: "Judgement") -> None:
     """Pin how many of the batch on the screen are flagged."""
-    judgement: Judgement = screen.found
     settings = dict(vars(current()))
     numbers = {
         "inputs": len(judgement),
         "flagged": judgement.is_ood.sum(),
         "median p": np.median(judgement.p_values),
     }
-    pin_run(title, settings.pop("detector"), settings, numbers)
+    pin_button(title, settings.pop("detector"), settings, numbers)
 
 
 def pinned() -> tuple[Pinned, ...]:
@@ -71,8 +71,8 @@ def _unpin() -> None:
 def side_by_side(runs: Sequence[Pinned]) -> list[dict[str, Any]]:
     """One row per run: of the settings those that differ between the runs, and all numbers.
 
-    >>> one, two = (Pinned("t", "d", {"n": n, "seed": 0}, {"flagged": 3.0}) for n in (5, 20))
-    >>> side_by_side([one, two])[1]
+    >>> runs = [Pinned("t", "d", {"n": n, "seed": 0}, {"flagged": 3.0}) for n in (5, 20)]
+    >>> side_by_side(runs)[1]
     {'run': 't', 'detector': 'd', 'n': 20, 'flagged': 3.0}
     """
     keys = list(dict.fromkeys(key for run in runs for key in run.settings))

@@ -195,28 +195,10 @@ def from_session(_: object, modality: "Modality") -> "list[Sample]":
 
 
 @panel("tags", on=(*JUDGED, "row", "tags"))
-def tag_row(config: Any, samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any) -> None:
-    """Tags and a note on the input that is looked at, saved at once; without a session, a way to begin one."""
+def tag_row(samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any) -> None:
+    """Tags and a note on the input that is looked at, saved at once; nothing without a session."""
     session = opened()
     if session is None:
-        if is_own_machine():
-            from idecode_core.session.making import free_name
-
-            with st.container(horizontal=True, vertical_alignment="bottom"):
-                name = st.text_input(
-                    "Name of the session",
-                    free_name(config.folder.name),
-                    key=f"session_name_{config.folder.name}",
-                    max_chars=LONGEST_TITLE,
-                    width=300,
-                )
-                st.button(
-                    "Keep as a session",
-                    icon=":material/create_new_folder:",
-                    help="Keeps these files, their verdicts and your settings in a folder that a notebook can open too.",
-                    on_click=_begin,
-                    args=(name, config, tuple(samples), vectors, screen),
-                )
         return
     _keep_verdicts(session, samples, vectors, screen)
     sample = samples[min(screen.row, len(samples) - 1)]
@@ -273,7 +255,7 @@ def _keep_verdicts(
     session: Session, samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any
 ) -> None:
     """What the page shows now, in the session, if it is of the session's inputs under its detector."""
-    judgement: Judgement = screen.found
+    judgement: Judgement = screen.judgement
     settings = judge_settings()
     if settings == session.settings or st.session_state["detector"] != (
         session.detector.folder or session.detector.name
@@ -287,6 +269,24 @@ def _keep_verdicts(
         save(session)
 
 
+def keep_button(config: Any, samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any) -> None:
+    """Begin a session with what is on the page; nothing where one is open, or the visitor sits at another machine."""
+    if opened() is not None or not is_own_machine():
+        return
+    from idecode_core.session.making import free_name
+
+    with st.popover("Keep as a session", icon=":material/create_new_folder:"):
+        st.caption("These files, their verdicts and your settings, in a folder that a notebook can open too.")
+        name = st.text_input(
+            "Name of the session",
+            free_name(config.folder.name),
+            key=f"session_name_{config.folder.name}",
+            max_chars=LONGEST_TITLE,
+        )
+        kept = (name, config, tuple(samples), vectors, screen)
+        st.button("Keep", key="keep_session", type="primary", on_click=_begin, args=kept)
+
+
 def _begin(name: str, config: Any, samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any) -> None:
     from idecode_core.session.making import session_of_files
     from ui.frame.cache import get_detector
@@ -298,7 +298,7 @@ def _begin(name: str, config: Any, samples: "Sequence[Sample]", vectors: "NDArra
             settings,
             samples,
             vectors[:, : settings.n],
-            screen.found.p_values,
+            screen.judgement.p_values,
             name=name.strip(),
         )
         for run in st.session_state.get("pins", ()):

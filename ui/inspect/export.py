@@ -27,9 +27,11 @@ from idecode_core.report.why import parts
 from idecode_core.scorer import Inspected
 from ui.frame.cache import session_store
 from ui.frame.export import download_row
+from ui.frame.panels import JUDGED, panel
+from ui.frame.pins import pin_judgement, pinned_runs
 from ui.frame.samples import Sample, png
 from ui.frame.scores import MAX_INSPECTED, stored_or_none
-from ui.frame.session import opened
+from ui.frame.session import keep_button, opened
 from ui.frame.settings import Chosen
 from ui.inspect.strange import LOOK_FOR_MASKS, map_export, map_key, map_store, masks_figure
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from ui.inspect.verdict import OnScreen
 
 
+@panel("export", on=(*JUDGED, "rule"))
 def export(
     config: FolderSettings,
     detector: Detector,
@@ -46,7 +49,7 @@ def export(
     vectors: NDArray[np.float64],
     screen: "OnScreen",
 ) -> None:
-    """Download buttons for what is on the screen at the click; the figures are those of the chosen row."""
+    """Files, a pinned run or a session of what is on the screen at the click; the figures are those of the chosen row."""
 
     def inspection() -> Inspection:
         settings = screen.settings
@@ -55,7 +58,7 @@ def export(
             settings.detector,
             samples,
             vectors,
-            screen.found,
+            screen.judgement,
             n=settings.n,
             aggregate=settings.aggregate,
             smoothed=settings.smoothed,
@@ -75,7 +78,7 @@ def export(
         return inspection_report(
             inspection(),
             (
-                *figures(detector, name, vectors[row], screen.found[row], settings),
+                *figures(detector, name, vectors[row], screen.judgement[row], settings),
                 *(why_figures(detector, name, inspected, settings.n) if inspected else ()),
                 *(map_export(name, mapped) if mapped else ()),
             ),
@@ -86,6 +89,10 @@ def export(
             variants(inspected, settings.n) if inspected else (),
         )
 
+    def beside() -> None:
+        pin_judgement(f"{len(samples)} on Inspect", screen.judgement)
+        keep_button(config, samples, vectors, screen)
+
     download_row(
         "inspection",
         report=report,
@@ -94,7 +101,9 @@ def export(
         if is_the_session(config, samples)
         else None,
         key="inspection",
+        beside=beside,
     )
+    pinned_runs()
 
 
 def is_the_session(config: FolderSettings, samples: Sequence[Sample]) -> bool:

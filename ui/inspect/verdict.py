@@ -63,7 +63,7 @@ class OnScreen:
     """What the verdict's panel shows now, for downloads, which are made when they are asked for."""
 
     settings: Chosen
-    found: Judgement
+    judgement: Judgement
     row: int
 
 
@@ -89,7 +89,7 @@ def words(
     """The verdict in words. The link follows the row."""
     settings, row = current(), chosen_row(samples)
     judgement = judged(detector, samples, vectors, settings)
-    screen.settings, screen.found, screen.row = settings, judgement, row
+    screen.settings, screen.judgement, screen.row = settings, judgement, row
     put_in_link("sample", samples[row].address)
     show_words(samples[row], judgement[row])
 
@@ -103,7 +103,7 @@ def caught(config: FolderSettings) -> None:
 @panel("aggregate", on=(*JUDGED, "row", "rule"))
 def aggregate(detector: Detector, screen: OnScreen) -> None:
     """The aggregate on the calibration histogram. Runs after the verdict, and shows the same."""
-    show_aggregate(detector, screen.found[screen.row], screen.settings)
+    show_aggregate(detector, screen.judgement[screen.row], screen.settings)
 
 
 @panel("closer", on=("n", "row"))
