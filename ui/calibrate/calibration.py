@@ -48,31 +48,31 @@ def result(
     n = min(settings.n, detector.calibration.n_max)
     kept = reviewed(samples, vectors, seed, n, settings)
     samples, vectors = [sample for sample, stays in zip(samples, kept, strict=True) if stays], vectors[kept]
-    own = Calibration(vectors, seed)
-    mine, theirs = own.scores(n, settings.aggregate), detector.calibration.scores(n, settings.aggregate)
+    renewed = Calibration(vectors, seed)
+    mine, theirs = renewed.scores(n, settings.aggregate), detector.calibration.scores(n, settings.aggregate)
     comparison = compare(mine, theirs)
     left, right = st.columns([1.9, 1], gap="large")
     with left:
-        figure, caption = overlay(own, detector, n, settings)
+        figure, caption = overlay(renewed, detector, n, settings)
     with right:
-        reading(comparison, own, detector, vectors[:, :n], settings)
+        reading(comparison, renewed, detector, vectors[:, :n], settings)
     if outside:
         sets = {OWN_SET: score_vectors(detector, outside, seed)}
     else:
         sets = bundled_vectors(config, detector, seed)
     asked = Settings(n, settings.epsilon, None, settings.aggregate, seed, False)
     lost = what_is_lost(
-        detector.calibration, own, sets, n=n, epsilon=settings.epsilon, aggregate=settings.aggregate
+        detector.calibration, renewed, sets, n=n, epsilon=settings.epsilon, aggregate=settings.aggregate
     )
     left, right = st.columns([1, 1.2], gap="large")
     with left:
         show_lost(lost, training=may_train())
     with right:
-        name = offer(config, detector, own, comparison, n, lost)
+        name = offer(config, detector, renewed, comparison, n, lost)
     files = ([sample.name for sample in samples], mine.tolist())
     p_values = judge(detector.calibration, vectors, n=n, aggregate=settings.aggregate).p_values.tolist()
     about: dict[str, Value] = {
-        "detector": config.name, "folder": config.folder.name, "new name": name, "k": own.k, "n": n, "n_max": own.n_max,
+        "detector": config.name, "folder": config.folder.name, "new name": name, "k": renewed.k, "n": n, "n_max": renewed.n_max,
         "aggregate": settings.aggregate, "seed": seed, **vars(comparison),
     }  # fmt: skip
     download_row(
@@ -81,20 +81,20 @@ def result(
             config.name, comparison, *files, p_values, about, figure, caption, lost
         ),
         notebook=lambda: calibration_notebook(
-            detector, samples, own, p_values, comparison, sets, lost, asked
+            detector, samples, renewed, p_values, comparison, sets, lost, asked
         ),
         key="cal_export",
     )
 
 
-def overlay(own: Calibration, detector: Detector, n: int, settings: Chosen) -> tuple[Any, str]:
+def overlay(renewed: Calibration, detector: Detector, n: int, settings: Chosen) -> tuple[Any, str]:
     groups = [
         Group("shipped calibration", detector.calibration.scores(n, settings.aggregate), CALIBRATION),
-        Group("your files", own.scores(n, settings.aggregate), ID),
+        Group("your files", renewed.scores(n, settings.aggregate), ID),
     ]
     figure = score_histograms(
         groups,
-        own.threshold(n, settings.epsilon, settings.aggregate),
+        renewed.threshold(n, settings.epsilon, settings.aggregate),
         f"your threshold at epsilon = {settings.epsilon:g}",
         height=400,
     )
@@ -108,7 +108,7 @@ def overlay(own: Calibration, detector: Detector, n: int, settings: Chosen) -> t
 
 def reading(
     comparison: SourceComparison,
-    own: Calibration,
+    renewed: Calibration,
     detector: Detector,
     vectors: NDArray[np.float64],
     settings: Chosen,
@@ -126,10 +126,10 @@ def reading(
     )
     st.caption(
         f"Kolmogorov-Smirnov p = {comparison.ks_p_value:.3g} · Mann-Whitney p = {comparison.rank_p_value:.3g} · "
-        f"k = {own.k:,}, smallest usable epsilon = {smallest_epsilon(own.k):.3g}"
+        f"k = {renewed.k:,}, smallest usable epsilon = {smallest_epsilon(renewed.k):.3g}"
         + (
             ". With so few files the rate of a single calibration set varies much; bring more."
-            if own.k < FEW
+            if renewed.k < FEW
             else ""
         )
     )

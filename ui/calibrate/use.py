@@ -63,7 +63,7 @@ def is_name(name: str) -> bool:
 def offer(
     config: FolderSettings,
     detector: "Detector",
-    own: "Calibration",
+    calibration: "Calibration",
     comparison: "SourceComparison",
     n: int,
     lost: "Lost",
@@ -74,9 +74,9 @@ def offer(
 
     st.markdown("### Make it yours")
     name, belongs, missing = ask_name(f"{config.folder.name}-mine", "cal")
-    renewed = Detector(name, detector.scorer, own, belongs)  # no dataset: no public one belongs now
+    renewed = Detector(name, detector.scorer, calibration, belongs)  # no dataset: no public one belongs now
     parent = replace(detector, name=config.folder.name)  # as the visitor knows it
-    card = calibration_card(name, parent, own, comparison, n, belongs=belongs, lost=lost)
+    card = calibration_card(name, parent, calibration, comparison, n, belongs=belongs, lost=lost)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Use it now",
