@@ -136,7 +136,7 @@ def in_sidebar() -> None:
     if trouble := st.session_state.pop("session_trouble", None):
         st.warning(escape(trouble), icon=":material/folder_off:")
     if (session := opened()) is not None:
-        words = f":material/folder_open: Session **{escape(session.title)}** · {len(session):,} inputs"
+        words = f":material/folder_open: Session **{escape(session.title)}** · {len(session):,} input{'s' * (len(session) != 1)}"
         st.sidebar.caption(words)
         with st.sidebar.popover("Rename", icon=":material/edit:", type="tertiary"):
             st.session_state["session_title"] = session.title
