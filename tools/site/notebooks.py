@@ -50,7 +50,6 @@ def executed(path: Path) -> str:
     """The notebook with its outputs, from the store where it, the library and the detectors' settings are as they were."""
     import nbformat
     from nbclient import NotebookClient
-    from traitlets.config import Config
 
     sources = sorted([*(ROOT / "idecode_core").rglob("*.py"), *(ROOT / "lessons").rglob("*.py"), path])
     state = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
@@ -63,7 +62,9 @@ def executed(path: Path) -> str:
                 timeout=600,
                 kernel_name="python3",
                 resources={"metadata": {"path": str(path.parent)}},
-                config=Config({"KernelManager": {"transport": "ipc"}}),  # over TCP the kernel warns
+                extra_arguments=[
+                    "--IPKernelApp.log_level=ERROR"
+                ],  # else it warns that it speaks TCP to this machine
             ).execute()
         KEPT.mkdir(parents=True, exist_ok=True)
         for old in KEPT.glob(f"{path.stem}-*.ipynb"):
