@@ -140,7 +140,7 @@ def try_at_once(seed: int, root: Path) -> Outcome:
     refused = [said for status, said in done if status == REFUSED]
     if any(status not in (0, REFUSED) for status, _ in done) or done[1][0] != 0 or len(refused) > 1:
         outcome.blame("wrong", f"ended with {done}"[:300])
-    elif any("in use by process" not in said for said in refused):
+    elif any("in use by " not in said for said in refused):
         outcome.blame("wrong", f"refused otherwise: {refused}"[:300])
     for (status, _), out, source in zip(done, outs, (first, second, first), strict=True):
         if status == 0:
