@@ -407,6 +407,13 @@ def test_a_draw_with_several_variants_is_a_strip_without_empty_cells() -> None:
     assert np.array_equal(side_by_side(tiles[:1]), tiles[0])
 
 
+def test_a_member_that_names_nothing_is_not_said_to_say_something() -> None:
+    captions = [caption.value for caption in inspect(detector="cifar10-turn-distance").caption]
+    turned, as_it_is = (text for text in captions if "**Applied**" in text)
+    assert "**Model says** turned by about" in turned
+    assert "Model says" not in as_it_is
+
+
 def test_all_files_that_were_left_out_are_counted_though_only_a_dozen_are_named() -> None:
     def page() -> None:
         from ui.frame.messages import refused

@@ -113,10 +113,9 @@ def enlarge(detector: "Detector", inspected: "Inspected", variants: "Sequence[Va
             with st.container(width=LARGE):
                 st.image(variant.image, width=LARGE, alt=f"{variant.member} {variant.applied}".strip())
                 member = f"**{escape(variant.member)}**  \n" if variant.member else ""
+                answer = f"  \n**Model says** {escape(variant.predicted)}" if variant.predicted else ""
                 own_score = f"  \n**Score** {variant.score:.3g}" if len(variants) > 1 else ""
-                st.caption(
-                    f"{member}**Applied** {escape(variant.applied)}  \n**Model says** {escape(variant.predicted)}{own_score}"
-                )
+                st.caption(f"{member}**Applied** {escape(variant.applied)}{answer}{own_score}")
 
 
 PICTURES = Modality(
