@@ -67,7 +67,7 @@ def move_time(page: Page, slider: str, key: str, selectors: list[str]) -> float:
 
 
 WATCHED = {
-    "epsilon": ["[data-testid=stMain] .st-key-picture h3", ".st-key-aggregate_chart .scatterlayer"],
+    "epsilon": ["[data-testid=stMain] h2", ".st-key-aggregate_chart .scatterlayer"],
     "n": [".st-key-aggregate_chart .main-svg"],
 }
 """What shows a slider's new value; the verdict of this sample is the same for most n."""
@@ -115,7 +115,7 @@ def main() -> None:
             report(f"Moving {slider}", own, other, 2)
         own, other = [], []
         for _ in range(STARTS):
-            own.append(first_paint(browser, ROOT / "app.py", "text=What would you like to do?"))
+            own.append(first_paint(browser, ROOT / "app.py", "text=I have files"))
             other.append(first_paint(browser, bare_torch, "h1"))
         report("First useful paint", own, other, 1.5)
 
