@@ -1,5 +1,10 @@
 """A small untrained scorer and small images, for tests that need a model but no trained one; and a watch over devices."""
 
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
@@ -58,3 +63,9 @@ class OnTheCpuFirst(TorchFunctionMode):
 def content_keys(xs, seed: int) -> np.ndarray:
     """The keys of a batch: (batch, 2)."""
     return np.array([content_key(x, seed) for x in xs], np.uint64).reshape(-1, 2)
+
+
+def in_a_loop_of_its_own(call: Coroutine[Any, Any, Any]) -> Any:
+    """In a thread: the browser tests that may have run before in this process leave a loop running in the main one."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, call).result()

@@ -1,9 +1,6 @@
 """`idecode mcp`: the tools as an assistant calls them, with the SDK's own client; nothing outside of the folder is read."""
 
-import asyncio
 import json
-from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +8,7 @@ import numpy as np
 import pytest
 from mcp import Client
 from PIL import Image
+from small import in_a_loop_of_its_own
 
 from idecode_core import certify, load_detector
 from idecode_core.cli.app import main
@@ -30,12 +28,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Image.new("RGB", (8, 8)).save(secret)
     (folder / "link.png").symlink_to(secret)
     return folder
-
-
-def in_a_loop_of_its_own(call: Coroutine[Any, Any, Any]) -> Any:
-    """In a thread: the browser tests that may have run before in this process leave a loop running in the main one."""
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, call).result()
 
 
 def asked(folder: Path, tool: str, **arguments: Any) -> Any:

@@ -22,7 +22,7 @@ import uvicorn
 from dockerfile import stages
 from PIL import Image
 from prometheus_client.parser import text_string_to_metric_families
-from small import random_images, small_scorer
+from small import in_a_loop_of_its_own, random_images, small_scorer
 
 from idecode_core import __version__
 from idecode_core.cli.app import main
@@ -224,7 +224,7 @@ def test_when_too_many_wait_the_next_is_sent_away(detector):
         assert (await first).shape == (2,)
         running.cancel()
 
-    asyncio.run(crowd())
+    in_a_loop_of_its_own(crowd())
 
 
 def test_a_failing_batch_is_told_to_those_who_wait_and_the_next_is_scored(detector):
@@ -236,7 +236,7 @@ def test_a_failing_batch_is_told_to_those_who_wait_and_the_next_is_scored(detect
         assert (await batcher.score(detector.scorer.prepare(IMAGES[0], 0), 2)).shape == (2,)
         running.cancel()
 
-    asyncio.run(fail_once())
+    in_a_loop_of_its_own(fail_once())
 
 
 def test_with_a_delta_the_service_flags_what_the_library_flags(detector):
@@ -250,7 +250,7 @@ def test_with_a_delta_the_service_flags_what_the_library_flags(detector):
         running.cancel()
         return [answer.is_ood for answer in answers]
 
-    assert asyncio.run(ask()) == expected.is_ood.tolist()
+    assert in_a_loop_of_its_own(ask()) == expected.is_ood.tolist()
 
 
 def test_a_port_that_is_taken_is_told_before_anything_is_loaded(capsys):
@@ -522,4 +522,4 @@ def test_a_batch_has_as_many_points_as_are_scored_in_its_time(detector):
         await asyncio.sleep(0)
         return [len(batcher.next_batch()), len(batcher.next_batch()), len(batcher.next_batch())]
 
-    assert asyncio.run(crowd()) == [4, 1, 0]
+    assert in_a_loop_of_its_own(crowd()) == [4, 1, 0]
