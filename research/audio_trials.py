@@ -18,11 +18,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from idecode_core.audio.scorer import AudioScorer
 from idecode_core.audio.sets import ESC50_CATEGORIES, SoundSet, esc50_classes, load_sounds
 from idecode_core.files import write_json
 from idecode_core.ncm import softmax_baseline
 from idecode_core.quality.metrics import auroc
-from idecode_core.scorer import Vectors
+from idecode_core.scorer import Scorer, Vectors
 from idecode_core.scorers.merged import merge_vectors
 from idecode_core.scorers.sound_statistics import SoundStatistics
 from idecode_core.training.loop import train
@@ -69,12 +70,10 @@ TRIALS = {
 
 def try_recipe(recipe: Recipe[Sounds], masks: Sequence[str], sounds: SoundSet) -> dict[str, object]:
     """Train on folds 1 and 2; accuracy, SBP and every base NCM at n = 1, 5 and 20 on fold 3."""
-    classes = esc50_classes(recipe.shows.part)
-    own = sounds.where(classes)
+    own = sounds.where(esc50_classes(recipe.shows.part))
     parts = divide(own, by_fold(own, (1, 2), (3,), len(own), recipe.seed))
     inside = parts.calibration  # fold 3, which judges here
-    outside = sounds.where([c for c in range(50) if c not in classes], (3,))
-    outside = outside.take(np.sort(np.random.default_rng(1).permutation(len(outside))[:OOD_CLIPS]))
+    outside = others(recipe, sounds, 3)
     task = make_task(recipe, parts)
     with tempfile.TemporaryDirectory() as folder:
         scorer = task.scorer(train(task, Path(folder)))
@@ -99,14 +98,18 @@ def try_recipe(recipe: Recipe[Sounds], masks: Sequence[str], sounds: SoundSet) -
     return outcome
 
 
-def try_merged(recipe: Recipe[Sounds], sounds: SoundSet, fit: int, judge: int) -> dict[str, float]:
-    """Train on one fold and judge on another: the classifier, the nearest sound by statistics, and both merged. A clip that belongs is
-    ranked among the others, never among itself."""
-    classes = esc50_classes(recipe.shows.part)
-    own = sounds.where(classes)
+@dataclass(frozen=True, eq=False)
+class CrossFitted:
+    """Classifier and statistics of one fold, and what they say of the clips of another (N, n), by member."""
+
+    scorers: tuple[AudioScorer, SoundStatistics]
+    inside: list[Vectors]
+
+
+def cross_fitted(recipe: Recipe[Sounds], sounds: SoundSet, fit: int, judge: int, n: int) -> CrossFitted:
+    """Train on one fold of a category and score its clips of another, n draws each."""
+    own = sounds.where(esc50_classes(recipe.shows.part))
     parts = divide(own, by_fold(own, (fit,), (judge,), len(own), recipe.seed))
-    outside = sounds.where([c for c in range(50) if c not in classes], (judge,))
-    outside = outside.take(np.sort(np.random.default_rng(1).permutation(len(outside))[:OOD_CLIPS]))
     task = make_task(recipe, parts)
     with tempfile.TemporaryDirectory() as folder:
         classifier = task.scorer(train(task, Path(folder)))
@@ -117,11 +120,27 @@ def try_merged(recipe: Recipe[Sounds], sounds: SoundSet, fit: int, judge: int) -
         transforms=task.masks,
         classes=parts.training.classes,
     )
-    vectors = [
-        [scorer.score(part.samples, n=FEW, seed=0).score_vectors for scorer in (classifier, statistics)]
-        for part in (parts.calibration, outside)  # here the "calibration" part judges
-    ]
-    return of_members(*vectors)
+    scorers = classifier, statistics
+    # here the "calibration" part judges
+    return CrossFitted(scorers, members_say(scorers, parts.calibration, n))
+
+
+def members_say(scorers: Sequence[Scorer], clips: SoundSet, n: int) -> list[Vectors]:
+    return [scorer.score(clips.samples, n=n, seed=0).score_vectors for scorer in scorers]
+
+
+def try_merged(recipe: Recipe[Sounds], sounds: SoundSet, fit: int, judge: int) -> dict[str, float]:
+    """Train on one fold and judge on another: the classifier, the nearest sound by statistics, and both merged. A clip that belongs is
+    ranked among the others, never among itself."""
+    fitted = cross_fitted(recipe, sounds, fit, judge, FEW)
+    return of_members(fitted.inside, members_say(fitted.scorers, others(recipe, sounds, judge), FEW))
+
+
+def others(recipe: Recipe[Sounds], sounds: SoundSet, fold: int) -> SoundSet:
+    """OOD clips of a fold: some of the other categories."""
+    classes = esc50_classes(recipe.shows.part)
+    outside = sounds.where([c for c in range(50) if c not in classes], (fold,))
+    return outside.take(np.sort(np.random.default_rng(1).permutation(len(outside))[:OOD_CLIPS]))
 
 
 def of_members(inside: list[Vectors], outside: list[Vectors]) -> dict[str, float]:

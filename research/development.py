@@ -12,7 +12,7 @@ import numpy as np
 
 from idecode_core.folder.record import Split
 from idecode_core.image.sets import ImageSet, load_images
-from idecode_core.quality.sets import DEVELOPMENT, random_order
+from idecode_core.quality.score_sets import DEVELOPMENT, random_order
 
 
 def validation_images(split: Split, data_root: Path | str | None = None) -> ImageSet:

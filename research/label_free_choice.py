@@ -4,9 +4,12 @@ First table: networks of the same narrow backbone and number of steps, learned f
 Second table: the shipped `cifar10-rotations` with one random range per draw and with all four, at equal numbers of passes.
 Third table: its turn, and how far x itself lies from the training set by its features, merged by ranks as a merged detector does.
 docs/rotations.md says what came of it; results/label-free-choice.json is written method by method and read again.
+Fourth table, with `--networks FOLDER` for each: rotation networks that hold out the same points, alone and together.
 """
 
 from dataclasses import replace
+from functools import reduce
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +24,7 @@ from idecode_core.errors import DataError
 from idecode_core.files import write_json
 from idecode_core.files.read import read_json
 from idecode_core.folder.detector import load_detector
-from idecode_core.folder.record import read_split
+from idecode_core.folder.record import Split, read_split
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import load_images
 from idecode_core.quality.metrics import auroc
@@ -108,13 +111,43 @@ def members_of(
     return members
 
 
+def thinned(sets: list[NDArray[np.uint8]]) -> list[NDArray[np.uint8]]:
+    return [sets[0][::2], *(x[::EVERY] if len(x) > 400 else x for x in sets[1:])]
+
+
+def compare_networks(folders: list[Path], data_root: Path | None) -> Aurocs:
+    """Of every set of networks: their turns, their distances and both, all with equal weights. No point that all of them keep for
+    calibration has a part in it."""
+    splits = [read_split(folder) for folder in folders]
+    calibration = reduce(np.intersect1d, [split.calibration for split in splits])
+    held_out = np.union1d(splits[0].validation, splits[0].calibration)
+    split = Split(splits[0].proper, np.setdiff1d(held_out, calibration), calibration)
+    outside = development_sets(data_root)
+    sets = thinned([validation_images(split, data_root).x, *(images.x for images in outside.values())])
+    proper = load_images("cifar10-train", data_root).take(split.proper).x[::OF_TRAINING]
+    parts: list[dict[str, Vectors]] = [{} for _ in sets]
+    for folder in folders:
+        scorer = load_detector(folder).scorer
+        assert isinstance(scorer, ImageScorer)
+        for together, members in zip(parts, members_of(scorer, sets, features(scorer, proper)), strict=True):
+            together |= {f"{folder.name}: {name}": vectors for name, vectors in members.items()}
+    several = [names for size in range(1, len(folders) + 1) for names in combinations(folders, size)]
+    rows: Aurocs = {}
+    for names in several:
+        for asked in ((SHIPPED,), (DISTANCE,), (SHIPPED, DISTANCE)):
+            weights = {f"{folder.name}: {name}": 1.0 for folder in names for name in asked}
+            title = f"{' + '.join(folder.name for folder in names)}: {' and '.join(asked)}"
+            rows |= {f"{title}, n = {n}": merged_aurocs(parts, weights, n) for n in (1, DRAWS)}
+    return rows
+
+
 def features(scorer: ImageScorer, x: NDArray[np.uint8]) -> Tensor:
     return Energy(model=scorer.model, preprocessing=scorer.preprocessing).encode(x)
 
 
 def merged_aurocs(sets: list[dict[str, Vectors]], weights: dict[str, float], n: int) -> list[float]:
     """Half of the first set ranks, its other half is held against each of the others."""
-    half = len(sets[0][TURN]) // 2
+    half = len(next(iter(sets[0].values()))) // 2
     vectors = [[parts[name][:, :n] for name in weights] for parts in sets]
     references = [member[:half] for member in vectors[0]]
     vectors[0] = [member[half:] for member in vectors[0]]
@@ -134,8 +167,16 @@ def show(title: str, names: list[str], aurocs: Aurocs) -> None:
     typer.echo(table([title, *names, "mean"], rows) + "\n")
 
 
-def main(data_root: Annotated[Path | None, typer.Option(help="Folder with the datasets.")] = None) -> None:
-    """Try what has not been tried yet, then print both tables."""
+def main(
+    data_root: Annotated[Path | None, typer.Option(help="Folder with the datasets.")] = None,
+    networks: Annotated[
+        list[Path] | None, typer.Option(help="Detectors by turns: only these are compared.")
+    ] = None,
+) -> None:
+    """Try what has not been tried yet, then print the tables."""
+    if networks:
+        show("networks", list(development_sets(data_root)), compare_networks(networks, data_root))
+        return
     trials: Aurocs = (
         read_json(RESULTS, what="trials", error=DataError, hint="Delete it.") if RESULTS.exists() else {}
     )
@@ -155,8 +196,7 @@ def main(data_root: Annotated[Path | None, typer.Option(help="Folder with the da
             write_json(RESULTS, trials)
     added = {f"{name}, n = {n}": (weights, n) for name, weights in TOGETHER.items() for n in (1, DRAWS)}
     if not added.keys() <= trials.keys():
-        thinned = [sets[0][::2], *(x[::EVERY] if len(x) > 400 else x for x in sets[1:])]
-        parts = members_of(shipped, thinned, features(shipped, proper.x[::OF_TRAINING]))
+        parts = members_of(shipped, thinned(sets), features(shipped, proper.x[::OF_TRAINING]))
         trials |= {name: merged_aurocs(parts, *each) for name, each in added.items()}
         write_json(RESULTS, trials)
     show("what is asked", list(outside), {name: trials[name] for name in ASKED})
