@@ -24,7 +24,7 @@ from idecode_core.conformal.online import online_discoveries
 from idecode_core.conformal.streams import online_p_values, shiryaev_roberts_alarms, ville_alarms
 from idecode_core.conformal.weighted import weighted_p_values, weighted_selection
 from idecode_core.files import write_text
-from idecode_core.quality.bounds import conformal_bounds
+from idecode_core.quality.metrics import conformal_bounds
 from trial.table import Outcome
 
 LEVEL = 0.999

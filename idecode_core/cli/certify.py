@@ -48,7 +48,7 @@ def certify(
     outliers: Annotated[
         Path | None,
         typer.Option(
-            help="Known points that do not belong, with the same columns of scores: they weigh the columns."
+            help="Known points that do not belong, with the same columns of scores: they say where to look."
         ),
     ] = None,
     folds: Annotated[
@@ -59,11 +59,15 @@ def certify(
         ),
     ] = "",
     many: Annotated[
-        Literal["each", "bh", "storey", "lord++", "saffron", "addis", "e-lond"],
+        Literal["each", "bh", "storey", "e-bh", "envelope", "lord++", "saffron", "addis", "e-lond"],
         typer.Option(
-            help="Flag each at epsilon, or bound the share of false alarms among the flags by epsilon; the last four row by row."
+            help="Flag each at epsilon, or bound the share of false alarms among the flags by epsilon: on average; e-bh with a column of "
+            "scores per seed; envelope with probability 1 - delta for every cut; the last four row by row."
         ),
     ] = "each",
+    time: Annotated[
+        str, typer.Option(help="Column of --test with times, for --many row by row: none may go back.")
+    ] = "",
     out: Annotated[
         Path | None, typer.Option(help="Write the rows of --test with p_value and is_ood to this CSV file.")
     ] = None,
@@ -83,9 +87,10 @@ def certify(
       python -m idecode_core certify normal.csv --test new.csv --column score --groups camera
       python -m idecode_core certify normal.csv --test new.csv --column score --shifted-to winter.csv
       python -m idecode_core certify normal.csv --test new.csv --many bh --epsilon 0.1
+      python -m idecode_core certify detector/calibration.npz --test scores/ --many e-bh --epsilon 0.1
       python -m idecode_core certify few.csv --test new.csv --column score --folds fold
     """
-    from idecode_core.cli.certify_ways import Way
+    from idecode_core.cli.certify_ways import Way, number_columns
     from idecode_core.conformal import check_epsilon
     from idecode_core.conformal.certify import certify as calibrate
     from idecode_core.files.cells import csv_text
@@ -94,20 +99,24 @@ def certify(
     check_epsilon(epsilon)
     if out is not None and test is None:
         raise InputError("--out needs new scores to write about: give them with --test.")
-    if test is None and (groups or shifted_to or outliers or folds or many != "each"):
+    if test is None and (groups or shifted_to or outliers or folds or time or many != "each"):
         raise InputError(
-            "--groups, --shifted-to, --outliers, --folds and --many are about new scores: give them with --test."
+            "--groups, --shifted-to, --outliers, --folds, --many and --time are about new scores: give them with --test."
         )
     if out is not None and test is not None:
         check_output(out, (calibration, test), mark=TITLES)
     table, known = None if test is None else _table(test), _table(calibration)
+    of_new = column
+    if many == "e-bh" and not column:  # any of the seeds stands for all in what is shown
+        column = next(iter(number_columns(known)), "")
+        of_new = "" if table is None or "score_vector" in table.titles else column
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         certified = calibrate(known.scores(column), larger_is, epsilon=epsilon, delta=delta)
         threshold = certified.threshold(epsilon, delta)
         others = [None if path is None else _table(path) for path in (shifted_to, outliers)]
-        way = Way(certified, known, column, groups, others[0], many, others[1], folds)
-        rows = [] if table is None else _rows(way, table, way.names[0] if folds else column)
+        way = Way(certified, known, column, groups, others[0], many, others[1], folds, time)
+        rows = [] if table is None else _rows(way, table, way.names[0] if folds else of_new)
     told = {
         str(warning.message): None
         for warning in caught
@@ -153,21 +162,26 @@ def _rows(way: "Way", table: "Table", column: str) -> list[dict[str, Any]]:
 
     place, scores = table.place(column), table.scores(column, empty_is_nan=True)
     scored = np.flatnonzero(~np.isnan(scores))
-    verdicts: dict[int, tuple[float, bool]] = {}
+    added: dict[str, list[Any]] = {name: [] for name in ADDED}
     if scored.size:
         p, flagged = way.judge(table, scores, scored)
-        verdicts = dict(zip(scored.tolist(), zip(p.tolist(), flagged.tolist(), strict=True), strict=True))
+        added = {
+            name: said.tolist()
+            for name, said in (*way.columns.items(), *zip(ADDED, (p, flagged), strict=True))
+        }
+    verdicts = dict(zip(scored.tolist(), zip(*added.values(), strict=True), strict=True))
+    nothing = (None,) * len(added)
     titles = table.titles or tuple(f"column {i + 1}" for i in range(len(table.columns)))
     names: list[str] = []
     for i, title in enumerate(titles):
-        name = _before(title or f"column {i + 1}", ADDED)
+        name = _before(title or f"column {i + 1}", added)
         if i == place and (not table.titles or name != titles[i]):
             name = "score"
         names.append(f"{name} (column {i + 1})" if name in names else name)
     cells = [values.to_pylist() for values in table.columns]
     cells[place] = [score if i in verdicts else None for i, score in enumerate(scores.tolist())]
     return [
-        {**dict(zip(names, row, strict=True)), **dict(zip(ADDED, verdicts.get(i, (None, None)), strict=True))}
+        {**dict(zip(names, row, strict=True)), **dict(zip(added, verdicts.get(i, nothing), strict=True))}
         for i, row in enumerate(zip(*cells, strict=True))
     ]
 
@@ -178,14 +192,24 @@ def _before(title: str, taken: Container[str]) -> str:
 
 
 def _table(path: Path) -> "Table":
+    """The table of a file, or of all parts in a folder that `score` has written."""
+    from dataclasses import replace
+
+    import pyarrow as pa
+
     from idecode_core.files.archives import File
     from idecode_core.files.read import reason
     from idecode_core.files.tables import read_table
 
     try:
-        data = path.read_bytes()
+        parts = sorted(path.glob("part-*.parquet")) if path.is_dir() else []
+        tables = [read_table(File(str(part), part.read_bytes())) for part in parts or (path,)]
     except OSError as error:
         raise InputError(
-            f"{path}: could not be opened ({reason(error)}); expected a file of scores."
+            f"{path}: could not be opened ({reason(error)}); expected a file of scores, or a folder that `score` has written."
         ) from None
-    return read_table(File(str(path), data))
+    if len(tables) == 1:
+        return tables[0]
+    columns = [[table.columns[i] for table in tables] for i in range(len(tables[0].columns))]
+    joined = [pa.chunked_array([chunk for cells in side for chunk in cells.chunks]) for side in columns]
+    return replace(tables[0], name=str(path), columns=joined)

@@ -93,6 +93,28 @@ class Envelope:
         share[order] = np.minimum(bound, extra) / flagged_in_order
         return share
 
+    def widest(self, p_values: ArrayLike, share: float) -> float:
+        """The largest p-value that, as the cut, has at most this share of flags that belong; 0 where none has."""
+        p = checked_p_values(p_values)
+        return float(p[self.false_discoveries(p) <= share].max(initial=0.0))
+
+    def sentence(self, p_values: ArrayLike, cut: float) -> str:
+        """What is promised of the points with a p-value of at most `cut`, and what is not.
+
+        >>> bound = envelope(999, 4, 0.1, generator=np.random.default_rng(0))
+        >>> bound.sentence([0.001, 0.001, 0.001, 0.9], 0.01)[:66]
+        'With probability 0.9 at most 0 of the 3 flags at p <= 0.01 belong:'
+        """
+        p = checked_p_values(p_values)
+        flagged = p <= cut
+        share = self.false_discoveries(p)[flagged & (p == p[flagged].max(initial=0.0))][:1]
+        false, count = round(float(share.sum()) * int(flagged.sum())), int(flagged.sum())
+        return (
+            f"With probability {1 - self.delta:g} at most {false:,} of the {count:,} flags at p <= {cut:.3g} "
+            f"{'belongs' if false == 1 else 'belong'}: that holds for all cuts at once, so the cut may be chosen after looking. "
+            "Not promised: it for another batch, or after points were added to this one."
+        )
+
 
 def envelope(
     k: int, m: int, delta: float = 0.1, *, generator: np.random.Generator, repeats: int = 1_000

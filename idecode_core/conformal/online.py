@@ -7,6 +7,9 @@ it for independent p-values. Not promised: the latter for p-values that share on
 finds much: its first test level asks for p-values near 1e-5, and k for as many points.
 """
 
+import math
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -14,9 +17,42 @@ from numpy.typing import ArrayLike, NDArray
 
 from idecode_core.conformal.merging import e_values
 from idecode_core.conformal.ranking import checked_p_values
-from idecode_core.errors import SettingError
+from idecode_core.errors import InputError, SettingError
 
 PROCEDURES = ("lord++", "saffron", "addis", "e-lond")
+
+
+def check_order(times: Sequence[object], first_line: int = 1) -> None:
+    """InputError where a row is earlier than the one before: numbers, or dates and times as ISO 8601 writes them.
+
+    >>> check_order(["2026-01-01", "2026-01-01T10:00", "2026-01-02"])
+    """
+    before: float | datetime | None = None
+    for line, cell in enumerate(times, first_line):
+        try:
+            time = _time(str(cell).strip())
+            back = before is not None and time < before  # type: ignore[operator]
+        except (TypeError, ValueError):
+            raise InputError(
+                f"line {line}: the time {str(cell)[:40]!r} cannot be compared with those before; expected numbers, or dates and times "
+                "as 2026-01-31T12:00. Write all of them alike."
+            ) from None
+        if back:
+            raise InputError(
+                f"line {line} goes back in time, from {before} to {time}; expected rows in the order in which they came, because each "
+                "is judged by those before it. Sort them by time."
+            )
+        before = time
+
+
+def _time(text: str) -> float | datetime:
+    try:
+        number = float(text)
+    except ValueError:
+        return datetime.fromisoformat(text)
+    if math.isnan(number):
+        raise ValueError("no number")
+    return number
 
 
 def online_discoveries(p_values: ArrayLike, q: float, procedure: str) -> NDArray[np.bool_]:

@@ -3,10 +3,13 @@
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from test_certify_command import run
 
 from idecode_core.conformal import p_values
+from idecode_core.conformal.evidence import derandomised_e_values, e_benjamini_hochberg, envelope
 from idecode_core.conformal.groups import mondrian_p_values
 from idecode_core.conformal.integrative import integrative_p_values
 from idecode_core.conformal.multiple import benjamini_hochberg
@@ -89,7 +92,7 @@ def test_known_outliers_weigh_the_columns_and_the_gain_is_said(tables, capsys) -
     sides = [np.stack([one[0], one[2]], axis=1) for one in (known, new)]
     np.testing.assert_allclose(p, integrative_p_values(sides[0], strange, sides[1]), rtol=1e-12)
     np.testing.assert_array_equal(flagged, p < 0.05)
-    assert "12 known outliers weigh 2 scores; the bound of 0.05 is kept." in run(capsys, *asked)[1]
+    assert "12 known outliers help to read 2 scores; the bound of 0.05 is kept." in run(capsys, *asked)[1]
     status, _, err = run(capsys, *asked[:-1], folder / "normal.csv")
     assert (status, "400 of the known outliers are calibration points too" in err) == (2, True)
 
@@ -114,12 +117,12 @@ def test_rows_are_judged_together(tables, capsys, rule) -> None:
     [
         (("--groups", "camera", "--shifted-to", "winter.csv"), "do not go together"),
         (("--groups", "nothing"), "has no column 'nothing'"),
-        (("--many", "bh", "--delta", 0.1), "--delta goes with --many each"),
+        (("--many", "bh", "--delta", 0.1), "--delta goes with --many envelope"),
         (("--shifted-to", "bare.csv"), "has no column 'light'"),
         (("--shifted-to", "winter.csv", "--many", "storey"), "each or bh"),
         (("--outliers", "winter.csv", "--groups", "camera"), "--groups and --outliers do not go together"),
         (("--outliers", "winter.csv", "--shifted-to", "winter.csv"), "do not go together"),
-        (("--outliers", "winter.csv", "--delta", 0.1), "--delta goes with --many each"),
+        (("--outliers", "winter.csv", "--delta", 0.1), "--delta goes with --many envelope"),
         (("--outliers", "winter.csv", "--many", "bh"), "--outliers goes with --many each"),
     ],
 )
@@ -181,3 +184,66 @@ def test_few_rows_in_folds_get_cross_conformal_p_values_and_the_looser_bound_is_
     status, _, told = run(capsys, *asked, "--many", "bh")
     assert status == 2
     assert "--folds goes with --many each" in told
+
+
+def test_seeds_side_by_side_are_judged_by_e_bh_from_columns_and_from_what_score_writes(
+    tmp_path, capsys
+) -> None:
+    generator = np.random.default_rng(4)
+    known, new = generator.normal(size=(300, 4)), generator.normal(size=(30, 4))
+    new[:10] += 6
+    np.savez(tmp_path / "calibration.npz", score_vectors=known)
+    for name, side in (("known.csv", known), ("new.csv", new)):
+        np.savetxt(tmp_path / name, side, delimiter=",", header="a,b,c,d", comments="", fmt="%.17g")
+    folder = tmp_path / "scores"
+    folder.mkdir()
+    vectors = [*new[:, :3].tolist(), None]  # fewer draws than were calibrated, and a file without a score
+    table = pa.table({"file": [f"f{i}" for i in range(31)], "score": [*new[:, :3].sum(axis=1).tolist(), None],
+                      "score_vector": pa.array(vectors, pa.list_(pa.float64()))})  # fmt: skip
+    pq.write_table(table.slice(0, 12), folder / "part-0000000000-a.parquet")
+    pq.write_table(table.slice(12), folder / "part-0000000012-b.parquet")
+    for calibration, test, seeds in (("known.csv", "new.csv", 4), ("calibration.npz", "scores", 3)):
+        asked = (tmp_path / calibration, "--test", tmp_path / test, "--many", "e-bh", "--epsilon", 0.2)
+        found = [json.loads(line)["is_ood"] for line in run(capsys, *asked, "--json")[1].splitlines()][:30]
+        e = derandomised_e_values(known[:, :seeds].T, new[:, :seeds].T, 0.1)
+        assert found == e_benjamini_hochberg(e, 0.2).tolist()
+        assert any(found)
+        assert f"e-BH over {seeds} seeds" in run(capsys, *asked)[1]
+    status, _, err = run(
+        capsys, tmp_path / "known.csv", "--test", tmp_path / "new.csv", "--many", "e-bh", "--delta", 0.1
+    )
+    assert (status, "--delta goes with" in err) == (2, True)
+
+
+def test_the_envelope_says_how_many_flags_may_be_false_at_every_cut(tables, capsys) -> None:
+    folder, known, new, _ = tables
+    asked = (folder / "normal.csv", "--test", folder / "new.csv", "--column", "score", "--many", "envelope")
+    asked = (*asked, "--epsilon", 0.4, "--delta", 0.2)
+    found = [json.loads(line) for line in run(capsys, *asked, "--json")[1].splitlines()]
+    p = p_values(known[0], new[0])
+    share = envelope(400, 60, 0.2, generator=np.random.default_rng(0)).false_discoveries(p)
+    np.testing.assert_array_equal([row["false_share"] for row in found], share)
+    np.testing.assert_array_equal([row["is_ood"] for row in found], p <= p[share <= 0.4].max(initial=0.0))
+    assert any(row["is_ood"] for row in found)
+    assert "With probability 0.8 at most" in run(capsys, *asked)[1]
+    assert "No cut keeps" in run(capsys, *asked[:-3], 1e-6)[1]
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        (("1", "2", "2"), ""),
+        (("2026-01-01", "2026-01-02T10:00", "2026-01-03"), ""),
+        (("1", "3", "2"), "line 4 goes back in time, from 3.0 to 2.0"),
+        (("1", "soon", "2"), "line 3: the time 'soon' cannot be compared"),
+        (("1", "2026-01-01", "2"), "line 3: the time '2026-01-01' cannot be compared"),
+        (("1", "", "2"), "line 3: the time"),
+    ],
+)
+def test_a_stream_that_goes_back_in_time_is_refused(tables, capsys, times, words) -> None:
+    folder = tables[0]
+    (folder / "stream.csv").write_text("score,time\n" + "".join(f"0.5,{time}\n" for time in times))
+    asked = (folder / "normal.csv", "--test", folder / "stream.csv", "--column", "score", "--time", "time")
+    status, _, err = run(capsys, *asked, "--many", "lord++")
+    assert (status, words in err, err.count("\n")) == ((2, True, 1) if words else (0, True, 0))
+    assert "--time goes with --many lord++" in run(capsys, *asked)[2]

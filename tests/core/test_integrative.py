@@ -1,10 +1,13 @@
 """Known outliers: they add power, and the bound is kept whatever they are."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from idecode_core.conformal.integrative import gain, integrative_p_values, outlier_direction
+from idecode_core.conformal import p_values
+from idecode_core.conformal.integrative import gain, integrative_p_values
 from idecode_core.errors import InputError, ScoreError
 
 EPSILON, K = 0.1, 60
@@ -26,29 +29,51 @@ def test_the_bound_is_kept_whatever_the_outliers_are(where) -> None:
     assert low <= flagged <= high
 
 
-def test_ten_outliers_add_power_where_only_one_of_many_scores_sees_them() -> None:
-    generator, known = np.random.default_rng(1), np.random.default_rng(2).normal(size=(500, 6))
-    shift = np.array([3.0, 0, 0, 0, 0, 0])
-    strange, asked = generator.normal(size=(10, 6)) + shift, generator.normal(size=(300, 6)) + shift
+def by_definition(known, strange, point) -> float:
+    """Algorithm 1 of the paper, with fractions, for one score per point: u0 by the score, u1 by the distance from the outliers' mean."""
+    inside, outliers = [*known, point], list(strange)
+    distances = [abs(o - np.mean([*outliers[:i], *outliers[i + 1 :]] or [o])) for i, o in enumerate(outliers)]
+    ratios = []
+    for x in inside:
+        u0 = Fraction(sum(other >= x for other in inside), len(inside))
+        near = sum(distance >= abs(x - np.mean(outliers)) for distance in distances)
+        ratios.append((u0 / Fraction(1 + near, 1 + len(outliers)), u0))
+    return sum(ratio <= ratios[-1] for ratio in ratios) / len(inside)
+
+
+@pytest.mark.parametrize("outliers", [1, 2, 7])
+def test_p_values_equal_the_definition(outliers) -> None:
+    """Outliers in the middle: a rank by the score alone could not find them."""
+    generator = np.random.default_rng(outliers)
+    known, strange = generator.normal(size=30), generator.normal(1.5, 0.2, size=outliers)
+    asked = generator.normal(1.0, size=20)
+    expected = [by_definition(known, strange, point) for point in asked]
+    found = integrative_p_values(known[:, None], strange[:, None], asked[:, None])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_one_outlier_says_only_which_score_to_look_at() -> None:
+    generator = np.random.default_rng(5)
+    known, asked = generator.normal(size=(50, 3)), generator.normal(1.0, size=(20, 3))
+    found = integrative_p_values(known, [[0.0, 9.0, 0.0]], asked)
+    np.testing.assert_allclose(found, p_values(known[:, 1], asked[:, 1]), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shift", "spread", "columns", "more"),
+    [((3.0, 0, 0, 0, 0, 0), 1.0, "sum", 0.3), ((1.5, -0.5), 0.2, "best", 0.3)],
+    ids=["one of six scores sees them", "they lie together among what belongs"],
+)
+def test_ten_outliers_add_power(shift, spread, columns, more) -> None:
+    """Against the p-value of the sum, and against the best single score, which no one knows beforehand."""
+    generator = np.random.default_rng(1)
+    known = generator.normal(size=(500, len(shift)))
+    strange, asked = (spread * generator.normal(size=(count, len(shift))) + shift for count in (10, 300))
     with_them = np.mean(integrative_p_values(known, strange, asked) < 0.05)
-    plain = np.mean(stats.norm.sf(asked.sum(axis=1) / np.sqrt(6)) < 0.05)
-    assert with_them > plain + 0.3
+    side = {"sum": lambda x: x.sum(axis=1), "best": lambda x: x[:, 0]}[columns]
+    assert with_them > np.mean(p_values(side(known), side(asked)) < 0.05) + more
     learned, summed = gain(known, strange, 0.05)
     assert learned >= summed
-
-
-def test_the_direction_is_fishers_with_a_tenth_of_the_diagonal() -> None:
-    generator = np.random.default_rng(3)
-    inside = generator.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], size=400) * [1.0, 50.0]
-    outliers = inside[:20] + np.array([2.0, 150.0])
-    spread = inside.std(axis=0)
-    covariance = np.cov(inside / spread, rowvar=False)
-    mixed = 0.9 * covariance + 0.1 * np.eye(2)
-    expected = np.linalg.inv(mixed) @ ((outliers - inside.mean(axis=0)).mean(axis=0) / spread) / spread
-    np.testing.assert_allclose(outlier_direction(inside, outliers), np.maximum(expected, 0), rtol=1e-9)
-    assert (
-        outlier_direction(inside, inside[:5] - 5 * spread).tolist() == (1 / spread).tolist()
-    )  # equal weights
 
 
 def test_ties_only_lower_the_rate_and_bad_input_is_one_sentence() -> None:
@@ -58,5 +83,10 @@ def test_ties_only_lower_the_rate_and_bad_input_is_one_sentence() -> None:
         integrative_p_values(known, known[:2], known[:1])
     with pytest.raises(ScoreError, match="the same scores"):
         integrative_p_values(known, [[1.0]], known)
-    with pytest.raises(ScoreError, match="finite"):
-        integrative_p_values(known, [[np.nan, 1.0]], known)
+    with pytest.raises(ScoreError, match="outliers are empty"):
+        integrative_p_values(known, np.empty((0, 2)), known)
+    for place in range(3):
+        sides = [known, np.ones((3, 2)), known]
+        sides[place] = np.full((3, 2), np.nan)
+        with pytest.raises(ScoreError, match="finite"):
+            integrative_p_values(*sides)
