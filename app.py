@@ -9,7 +9,7 @@ from ui.frame.links import enter
 from ui.frame.look import ICON, LOGO, frame_style
 from ui.frame.messages import guard
 from ui.frame.panels import page_complete
-from ui.learn.present import present
+from ui.learn.class_plan import present
 
 st.set_page_config(
     page_icon=ICON,  # before navigation, whose pages' icons the browser would else fetch from another machine for its tab

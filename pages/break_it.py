@@ -2,8 +2,8 @@
 
 from ui.frame.catalogue import link
 from ui.frame.messages import guard
+from ui.learn.class_plan import class_plan, lesson
 from ui.learn.moving_lesson import show_step
-from ui.learn.teaching import class_plan, lesson
 
 with guard(), lesson("Break it"):
     show_step(10, "break")

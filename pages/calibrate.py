@@ -5,12 +5,11 @@ import streamlit as st
 from ui.calibrate.bring import bring
 from ui.calibrate.train import OFF, ask, may_train, watch
 from ui.calibrate.use import in_use, was_saved
-from ui.frame.cache import get_configs, get_detector
+from ui.frame.cache import get_configs, get_detector, made_here
 from ui.frame.detectors import wait_for_input
 from ui.frame.links import LINKED, one_of
 from ui.frame.messages import guard
-from ui.frame.modality import modality_of
-from ui.frame.session_detectors import made_here
+from ui.frame.samples import modality_of
 from ui.frame.settings import settings_bar
 
 ENOUGH = 2  # below, there is nothing to compare
@@ -37,7 +36,7 @@ with guard():
             icon=":material/upload_file:",
         )
         wait_for_input()
-    from ui.calibrate.lost import CALIBRATE, TRAIN, TRIED, WAY, first_look, which_fits
+    from ui.calibrate.calibration import CALIBRATE, TRAIN, TRIED, WAY, first_look, which_fits
     from ui.frame.scores import score_on_click
 
     detector = get_detector(config)

@@ -7,7 +7,7 @@ from ui.frame.cache import get_configs
 from ui.frame.messages import guard
 from ui.frame.session import recent_sessions
 from ui.frame.settings import settings_bar
-from ui.home.cards import doors, show_broken
+from ui.home import doors, show_broken
 
 with guard():
     st.html(look.STYLE)
@@ -24,6 +24,6 @@ with guard():
     show_broken()
     # Everything above paints at once; what follows needs the model.
     with example:
-        from ui.home.cards import live_example
+        from ui.home import live_example
 
         live_example(get_configs()[settings.detector])

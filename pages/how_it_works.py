@@ -4,8 +4,8 @@ import streamlit as st
 
 from ui.frame.links import one_of
 from ui.frame.messages import guard
-from ui.learn.moving_lesson import show_step
-from ui.learn.teaching import class_plan, lesson
+from ui.learn.class_plan import class_plan, lesson
+from ui.learn.moving_lesson import newcomer, show_step
 
 STEPS = ("1 Rank", "2 p-value", "3 Threshold", "4 Model", "5 Draws", "6 Algorithm")
 PICTURE = "7 Picture"
@@ -26,8 +26,6 @@ with guard(), lesson("How it works"):
     if step == PLAYGROUND:
         show_step(11, "play")
     elif step == PICTURE:
-        from ui.learn.picture_lesson import newcomer  # torch is at work there
-
         if picture := newcomer():
             show_step(NAMES.index(PICTURE) + 1, world=picture)
     else:

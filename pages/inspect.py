@@ -7,7 +7,7 @@ from ui.frame.cache import get_configs, get_detector
 from ui.frame.detectors import wait_for_input
 from ui.frame.links import asked
 from ui.frame.messages import guard
-from ui.frame.modality import modality_of
+from ui.frame.samples import modality_of
 from ui.frame.session import tag_row
 from ui.frame.settings import settings_bar
 from ui.inspect.choose import NAMES, choose_samples, explain_unmet_link, offer_to_switch
@@ -33,7 +33,7 @@ with guard():
             )
         wait_for_input()
     with show:
-        from ui.inspect.batch import score_batch
+        from ui.frame.scores import score_batch
         from ui.inspect.choose import look_at
 
         detector = get_detector(config)

@@ -2,8 +2,8 @@
 
 from ui.frame.links import one_of
 from ui.frame.messages import guard
+from ui.learn.class_plan import class_plan, lesson
 from ui.learn.moving_lesson import show_step
-from ui.learn.teaching import class_plan, lesson
 
 VIEWS = ("A batch of many", "A stream that changes")
 

@@ -232,8 +232,8 @@ def notes(victims: Sequence[VictimRecord], half: float) -> str:
         "them as 8-bit values, so most pixels wrap around, and what is detected then is the wrapping. "
         f"Odds draws {SAMPLES} samples of each kind of noise, where its authors draw 256: a weaker Odds than theirs. "
         "KD+PU, LID and Mahalanobis have seen FGSM on other pictures; Odds and AE have seen no attack, and neither have our "
-        "detectors, which do not look at the victim either (`invariance` and `merged` contain the network of `cifar10-invariance`, "
-        "which is one of the victims). ± is over five runs of draws (25 draws of each picture are stored, so n=20 is one run); rivals draw nothing. "
+        "detectors, which do not look at the victim either (`invariance` contains the network of `cifar10-invariance`, "
+        "which is one of the victims; `joint`, which is in `merged` too, was trained on from it). ± is over five runs of draws (25 draws of each picture are stored, so n=20 is one run); rivals draw nothing. "
         f"For the number of pictures, an AUROC is within {half:.1f} points or less of what endless pictures would give (95 %, DeLong)."
     )
 

@@ -14,9 +14,8 @@ from idecode_core.conformal import p_values, smoothed_p_values
 from idecode_core.conformal.calibration import aggregate_scores
 from idecode_core.folder.shelf import DRAWS_PER_RUN
 from idecode_core.folder.stored import Stored, open_all
-from idecode_core.quality.methods import Metric, evaluate
+from idecode_core.quality.methods import BesideSoftmax, Metric, beside_softmax, evaluate, pooled
 from idecode_core.quality.metrics import auroc
-from idecode_core.quality.softmax import BesideSoftmax, beside_softmax, pooled
 from idecode_core.quality.strength import rates_in_bands
 from idecode_core.report.tables import fpr, interval, percent, table
 from paper.numbers import AUDIO

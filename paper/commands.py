@@ -16,7 +16,7 @@ from idecode_core.errors import CheckpointError, SettingError
 
 if TYPE_CHECKING:
     from idecode_core.folder.settings import FolderSettings
-    from idecode_core.quality.sets import SetToScore
+    from idecode_core.quality.score_sets import SetToScore
 
 
 def attack_sets(
@@ -243,7 +243,7 @@ def sets_of(
 ) -> "Iterator[SetToScore]":
     """The sets that belong to the dataset a detector names as its own; for sounds, to the recipe that it was trained by."""
     from idecode_core.folder.record import read_training
-    from idecode_core.quality.sets import image_sets, sound_sets
+    from idecode_core.quality.score_sets import image_sets, sound_sets
     from idecode_core.training.parts import load_parts
     from idecode_core.training.recipes import get_recipe
 

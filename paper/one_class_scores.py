@@ -20,7 +20,7 @@ from idecode_core.folder.detector import scorer_hash
 from idecode_core.folder.shelf import CALIBRATION, About, ScoreSet, score_path, write_scores
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import ImageSet, class_names, load_images
-from idecode_core.quality.sets import label
+from idecode_core.quality.score_sets import label
 from idecode_core.scorer import chunks, prepared
 from idecode_core.scorers.once import OnceScorer
 from idecode_core.training.loop import train

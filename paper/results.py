@@ -26,10 +26,10 @@ ResNet-34 for 2,600 epochs. Tiny-ImageNet stands for its ImageNet, Places (MiniP
 "LSUN proxy" (Places images of nine of LSUN's ten scenes) for its LSUN; iSUN is not in the paper. The paper's Places365
 numbers for projective transforms (99.98) come from images that were warped at 256 px and resized afterwards, so they
 show a difference in preprocessing; ours are resized first. The test points are a random part of each set, chosen by a
-fixed seed (CIFAR-10: of the first half of its test split). `cifar10-rotations`, which is a member of `cifar10-turn-distance`, and the classifier in
-`cifar10-merged` use base NCMs of ours (the section on familiarity compares the first with the paper's), chosen on development data that hold
-other points of the same OOD sets. Rotations are the paper's, sampled bicubically (docs/rotations.md). `cifar10-joint` and the other member of
-`cifar10-merged` learn class labels too; their base NCM is ours and was chosen on development data that hold no set of the tables, but
+fixed seed (CIFAR-10: of the first half of its test split). `cifar10-rotations`, which is a member of `cifar10-turn-distance`,
+uses a base NCM of ours (the section on familiarity compares it with the paper's), chosen on development data that hold
+other points of the same OOD sets. Rotations are the paper's, sampled bicubically (docs/rotations.md). `cifar10-joint` and both members of
+`cifar10-merged` learn class labels too; their base NCMs are ours and were chosen on development data that hold no set of the tables, but
 four of whose seven sets were pictures of CIFAR-100's training split, which are close kin of the CIFAR-100 column (docs/joint.md). Detectors do not all calibrate on the
 same points: `split.npz` in a detector's folder says which. Models were trained on two CPU cores that other work shared, so training times are upper bounds."""
 

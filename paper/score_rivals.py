@@ -28,7 +28,7 @@ from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import class_names, load_images
 from idecode_core.models.equivariant import Equivariant, blank_model
 from idecode_core.quality.cost import COSTS, NS, read_costs
-from idecode_core.quality.sets import ID_POINTS, image_sets, label, pick
+from idecode_core.quality.score_sets import ID_POINTS, image_sets, label, pick
 from idecode_core.scorer import Scorer
 from idecode_core.scorers.distances import MahalanobisOnce, NeighboursOnce, UnitMahalanobisOnce
 from idecode_core.scorers.logits import ODIN, SBP, Energy
@@ -93,6 +93,9 @@ RIVALS = {
     "mahalanobis-rotations": Rival(
         "Mahalanobis, length 1", UnitMahalanobisOnce, "cifar10-rotations", labels=False
     ),
+    "mahalanobis-rotations-wide": Rival(
+        "Mahalanobis, length 1", UnitMahalanobisOnce, "cifar10-rotations-wide", labels=False
+    ),
     "neighbours-rotations": Rival("kNN, k=50", NeighboursOnce, "cifar10-rotations", labels=False),
 }
 RIVALS |= on_network("cifar10-joint", "joint")
@@ -100,7 +103,7 @@ RIVALS |= on_network("cifar10-merged", "wide", "cifar10-joint-wide")
 """Name on the shelf of `rivals` -> what it is. Settings are the published ones; nothing was chosen here."""
 SPLIT_OF_MEMBER = "cifar10-joint"
 """The detector with the split that the members of merged ones were trained on."""
-TOGETHER = {"energy-merged": {"energy-wide": SPLIT_OF_MEMBER, "energy": UNIT}}
+TOGETHER = {"energy-merged": {"energy-wide": SPLIT_OF_MEMBER, "energy-joint": SPLIT_OF_MEMBER}}
 """Rivals on the networks of the merged detector, merged as its members are: each with the detector that has its split."""
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from idecode_core.folder.stored import Stored, open_all
-from idecode_core.quality.methods import evaluate, evaluate_sets
-from idecode_core.quality.softmax import beside_softmax
+from idecode_core.quality.methods import beside_softmax, evaluate, evaluate_sets
 from idecode_core.quality.strength import rates_in_bands
 from idecode_core.report.tables import table
 from idecode_core.training.recipes import CIFAR10_KINDS

@@ -298,7 +298,7 @@ def familiarity(root: Path | str = "checkpoints") -> Section:
         "there at all. Same network, points and draws in both columns; "
         "[docs/familiarity.md](docs/familiarity.md) says how it was found and chosen.\n\n"
         f"{grid}\n\nFamiliarity gains on {len(better)} of {len(gains)} sets, "
-        f"{np.mean([gain for _, gain in gains]):.1f} points in the mean. **The numbers of `cifar10-rotations`, "
-        "`cifar10-turn-distance` and `cifar10-merged` elsewhere on this page use it, the paper's do not.**"
+        f"{np.mean([gain for _, gain in gains]):.1f} points in the mean. **The numbers of `cifar10-rotations` and "
+        "`cifar10-turn-distance` elsewhere on this page use it, the paper's do not.**"
     )
     return Section("familiarity", "What familiarity adds to the paper's base NCM", body)

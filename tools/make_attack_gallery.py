@@ -11,7 +11,7 @@ import argparse
 import numpy as np
 
 from idecode_core.attacks import ATTACKS, attack, attack_detector, load_victim, victims
-from idecode_core.attacks.gallery import PATH, SEED, array_name, gallery_pictures
+from idecode_core.attacks.classic import GALLERY, GALLERY_SEED, array_name, gallery_pictures
 from idecode_core.errors import DataError
 from idecode_core.files import write_npz
 from idecode_core.files.read import read_arrays
@@ -28,7 +28,9 @@ def main() -> None:
     again = parser.parse_args().again
     x, y = gallery_pictures()
     stored = (
-        {} if again or not PATH.exists() else read_arrays(PATH, what="a gallery", error=DataError, hint="")
+        {}
+        if again or not GALLERY.exists()
+        else read_arrays(GALLERY, what="a gallery", error=DataError, hint="")
     )
     for name in (name for name in VICTIMS if name in victims()):
         victim = load_victim(name, "cpu")
@@ -46,11 +48,11 @@ def main() -> None:
                 if against is None:
                     made.append(attack(victim, one, label, kind))
                 else:
-                    made.append(attack_detector(victim, against, one, label, seed=SEED))
+                    made.append(attack_detector(victim, against, one, label, seed=GALLERY_SEED))
             stored[key] = np.concatenate([one.attacked.numpy() for one in made])
-            write_npz(PATH, stored)
+            write_npz(GALLERY, stored)
             print(f"{key}: {sum(int(one.success[0]) for one in made)} of {len(made)} fooled", flush=True)
-    print(f"{PATH.name}: {len(stored)} sets, {PATH.stat().st_size / 1e6:.2f} MB")
+    print(f"{GALLERY.name}: {len(stored)} sets, {GALLERY.stat().st_size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ BESIDE = (
         "paper/",
         "each table and figure of the paper, its numbers, rivals that only its tables use; not installed",
     ),
-    ("lessons/", "the worlds of the teaching pages and their component"),
+    ("lessons/", "the worlds of the teaching pages, their figures and the page that moves"),
 )
 
 

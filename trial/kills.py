@@ -20,8 +20,7 @@ from idecode_core.detector import Detector
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.listing import list_folders
 from idecode_core.folder.stored import has_scores, open_stored
-from idecode_core.quality.score_sets import score_test_sets
-from idecode_core.quality.sets import SetToScore
+from idecode_core.quality.score_sets import SetToScore, score_test_sets
 from idecode_core.scale import run
 from idecode_core.scale.judged import judge_scored
 from idecode_core.scale.run import Scored

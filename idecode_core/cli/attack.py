@@ -30,7 +30,7 @@ def attack(
     Examples:
       python -m idecode_core attack photos/ --attack deepfool --out attacked
     """
-    from idecode_core.attacks.on_files import attack_files
+    from idecode_core.attacks.classic import attack_files
 
     with inputs.progress_bar("attacking", 100) as bar:
         made = attack_files(

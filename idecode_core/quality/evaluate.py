@@ -12,8 +12,8 @@ from idecode_core.errors import SettingError
 from idecode_core.folder.record import parts_by_content, refuse_files_of
 from idecode_core.folder.settings import find_detector
 from idecode_core.folder.stored import Stored, open_stored
-from idecode_core.quality.bounds import DELTA, conformal_bounds
 from idecode_core.quality.methods import compare, judge_runs, share_of
+from idecode_core.quality.metrics import DELTA, conformal_bounds
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
@@ -39,7 +39,7 @@ class Row:
     fpr: float  # at 95 % TPR
     detection_rate: float  # share of the OOD points with p < epsilon
     false_detection_rate: float  # share of the iD points with p < epsilon
-    auroc_at_least: float  # with probability 95 % (`quality.bounds`), as the next two
+    auroc_at_least: float  # with probability 95 % (`quality.metrics.Bounds`), as the next two
     tnr_at_least: float
     fpr_at_most: float
 

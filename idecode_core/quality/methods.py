@@ -1,6 +1,7 @@
 """Base score, ICAD and iDECODe from stored score vectors: AUROC and TNR over independent runs of draws.
 
-Of 100 stored draws, run r with n draws is columns 20 r .. 20 r + n - 1.
+Of 100 stored draws, run r with n draws is columns 20 r .. 20 r + n - 1. SBP, the softmax baseline (Hendrycks and Gimpel 2017),
+stands beside a detector, and is added to it.
 """
 
 from collections.abc import Sequence
@@ -16,8 +17,16 @@ from idecode_core.conformal.calibration import Aggregate, Calibration, aggregate
 from idecode_core.conformal.judge import Judgement, judge
 from idecode_core.errors import SettingError
 from idecode_core.files.shown import Shown
-from idecode_core.folder.shelf import DRAWS_PER_RUN, RUNS, ScoreSet
-from idecode_core.quality.metrics import auroc, auroc_interval, fpr_at_tpr, tnr_at_tpr
+from idecode_core.folder.shelf import CALIBRATION, DRAWS_PER_RUN, RUNS, SBP, ScoreSet
+from idecode_core.folder.stored import Stored
+from idecode_core.quality.metrics import (
+    Bounds,
+    auroc,
+    auroc_interval,
+    conformal_bounds,
+    fpr_at_tpr,
+    tnr_at_tpr,
+)
 
 METHODS = ("base score", "ICAD", "iDECODe")
 """base score: one draw, its raw score. ICAD: one draw, its p-value. iDECODe: n draws, the p-value of F(V)."""
@@ -151,6 +160,17 @@ def evaluate(
     return evaluate_sets(calibration, id_set, [ood_set], n, aggregate, method)[0]
 
 
+def bounds_of(evaluation: Evaluation) -> Bounds | None:
+    """The bounds of an evaluation, from the first of its runs: the others are not independent of it. None without its scores."""
+    if (source := evaluation.source) is None:
+        return None
+    known, strange = (
+        method_scores(source.calibration, points.score_vectors, source.n, source.method, source.aggregate)[0]
+        for points in (source.id_set, source.ood_set)
+    )
+    return conformal_bounds(known, strange)
+
+
 def judge_runs(
     calibration: Calibration,
     score_vectors: NDArray[np.floating],
@@ -177,3 +197,55 @@ def flagged_share(
 def share_of(judged: Sequence[Judgement]) -> float:
     """The share of points that are flagged, over all runs."""
     return float(np.mean([run.is_ood for run in judged]))
+
+
+@dataclass(frozen=True)
+class BesideSoftmax:
+    """AUROC of one detector against all of its OOD sets together."""
+
+    sbp: Metric
+    base_score: Metric
+    icad: Metric
+    five: Metric  # iDECODe, n = 5
+    twenty: Metric
+    with_sbp: Metric  # SBP added to each of 20 draws, and calibrated together
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return tuple(vars(self).values())
+
+
+def pooled(sets: Sequence[ScoreSet]) -> ScoreSet:
+    """All OOD sets as one."""
+    vectors = np.concatenate([score_set.score_vectors for score_set in sets])
+    return ScoreSet("others", "the other categories", True, vectors)
+
+
+def beside_softmax(stored: Stored) -> BesideSoftmax:
+    outside = pooled(stored.ood_sets)
+    softmax = stored.beside(SBP)
+    sbp_id = softmax.once(stored.id_set.name)
+    sbp_ood = np.concatenate([softmax.once(ood_set.name) for ood_set in stored.ood_sets])
+    base_score, icad, five, twenty = (
+        evaluate(stored.calibration, stored.id_set, outside, n, method=method).auroc
+        for n, method in ((1, "base score"), (1, "ICAD"), (5, "iDECODe"), (20, "iDECODe"))
+    )
+    together = evaluate(
+        with_sbp_calibration(stored, softmax.once(CALIBRATION)),
+        with_sbp(stored.id_set, sbp_id),
+        with_sbp(outside, sbp_ood),
+        DRAWS_PER_RUN,
+    )
+    sbp = Metric.of([auroc(sbp_id, sbp_ood)] * RUNS)  # it draws nothing, so its runs are alike
+    return BesideSoftmax(sbp, base_score, icad, five, twenty, together.auroc)
+
+
+def with_sbp(score_set: ScoreSet, sbp: NDArray[np.float64]) -> ScoreSet:
+    """Each draw's score plus 1 - max softmax of x: both are between 0 and 1, so no ranks are needed to add them."""
+    return replace(score_set, score_vectors=score_set.score_vectors + sbp[:, None].astype(np.float32))
+
+
+def with_sbp_calibration(stored: Stored, sbp: NDArray[np.float64]) -> Calibration:
+    """The calibration set under the same sum, in the same precision, so that the added score has a bound of its own."""
+    summed = Calibration(stored.calibration.score_vectors + sbp[:, None], stored.calibration.seed)
+    return summed.rounded(stored.id_set.score_vectors.dtype)

@@ -1,26 +1,31 @@
-"""How good a detector is, in one number: the mean AUROC over the OOD sets that its scores are stored for.
+"""What a detector catches and what it flags wrongly, from its stored scores: no model, no torch.
 
-Power: the share of OOD points that a detector catches at an epsilon, from its stored scores. No torch.
-
-The guarantee bounds false alarms and says nothing about what is caught; this does, for the sets that are stored.
-
-What Algorithm 1 does at one epsilon: how many of what belongs and of what does not are flagged.
-
-False detection rates of the iD test points, each beside the band that holds it in 99 % of cases.
+In one number, the mean AUROC over the OOD sets that scores are stored for. Power: the share of OOD points that is caught at an
+epsilon; the guarantee bounds false alarms and says nothing about it. False detection rates of the iD test points, each beside the
+band that holds it in 99 % of cases, or group by group beside the pooled one. And from a number to its points: those that the
+detector got most wrong.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idecode_core.conformal import FloatArray, observed_band
-from idecode_core.conformal.calibration import Aggregate, Calibration
+from idecode_core.conformal.calibration import Aggregate, Calibration, aggregate_scores
+from idecode_core.conformal.groups import GroupRate, mondrian_p_values, rates_by_group
 from idecode_core.conformal.judge import judge
+from idecode_core.conformal.observed import ObservedRate, counted_rate
+from idecode_core.folder.record import labels_by_part
 from idecode_core.folder.shelf import ScoreSet
 from idecode_core.folder.stored import Stored
-from idecode_core.quality.methods import evaluate_sets, flagged_share, method_scores
+from idecode_core.quality.methods import evaluate_sets, flagged_share, method_scores, runs
+
+if TYPE_CHECKING:
+    from idecode_core.files.tables import Table
 
 WEAK_AUROC = 0.8
 
@@ -186,3 +191,91 @@ def rate_in_band(
     """The share of iD test points that is flagged, over all runs of n draws, beside the band of one run."""
     rate = flagged_share(calibration, id_vectors, n, epsilon)
     return RateInBand(epsilon, rate, *observed_band(calibration.k, epsilon, len(id_vectors)))
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """The worst points of a set in its first run of draws, the worst first."""
+
+    places: tuple[int, ...]
+    """Rows of the set, from 0."""
+    values: tuple[float, ...]
+    """Their p-values; scores where there is no calibration."""
+    is_flagged: tuple[bool, ...]
+    points: int
+    flagged: int | None
+    """Of all points; None where there is no calibration."""
+
+
+def extremes(
+    calibration: Calibration | None,
+    score_set: ScoreSet,
+    n: int,
+    epsilon: float,
+    aggregate: str = "sum",
+    *,
+    most: int = 8,
+) -> Extremes:
+    """Of an OOD set the points that look most ordinary (misses), of an iD set those that look strangest (false alarms)."""
+    vectors = runs(score_set.score_vectors, n)[0]
+    scores = aggregate_scores(vectors, aggregate)
+    order = np.argsort(scores if score_set.is_ood else -scores, kind="stable")[:most]
+    places = tuple(int(i) for i in order)
+    if calibration is None:
+        return Extremes(places, tuple(scores[order].tolist()), (False,) * len(places), len(scores), None)
+    judged = judge(calibration, vectors, epsilon=epsilon, aggregate=aggregate)
+    return Extremes(
+        places,
+        tuple(judged.p_values[order].tolist()),
+        tuple(bool(flag) for flag in judged.is_ood[order]),
+        len(scores),
+        int(judged.is_ood.sum()),
+    )
+
+
+TWICE = 2.0
+"""A group that is flagged so many times as often as all points together is warned of, unless chance explains it."""
+P_VALUE, FILE = "p_value", "file"
+"""Columns of a table as `detect --csv` writes it; files are grouped by the folder that they lie in."""
+
+
+def stored_rates_by_group(
+    stored: Stored, n: int, epsilon: float, aggregate: str = "sum"
+) -> tuple[GroupRate, ...]:
+    """By the classes of a user's own files (files.csv), or by those that are stored with the test set; () where there are fewer
+    than two. A group without calibration points cannot be ranked within itself, and then none is."""
+    listed = labels_by_part(stored.folder)
+    asked, known = listed.get("test", []), listed.get("calibration", [])
+    if len(asked) != len(stored.id_set) or len(known) != stored.calibration.k:
+        asked, known = [] if stored.id_set.groups is None else stored.id_set.groups.tolist(), []
+    if len(set(asked)) < 2:
+        return ()
+    vectors = stored.id_set.score_vectors[:, :n].astype(np.float64)
+    pooled = judge(stored.calibration, vectors, n=n, epsilon=epsilon, aggregate=aggregate).p_values
+    within = None
+    if set(asked) <= set(known):
+        scores = aggregate_scores(vectors, aggregate)
+        within = mondrian_p_values(stored.calibration.scores(n, aggregate), known, scores, asked)
+    return tuple(rates_by_group(pooled, asked, epsilon, within))
+
+
+def table_rates_by_group(table: "Table", column: str, epsilon: float) -> tuple[GroupRate, ...]:
+    """By a column of a user's table with the p-values of inputs that belong, as `detect --csv` writes it."""
+    labels = table.labels(column)
+    if column == FILE:
+        labels = np.array([PurePath(name).parent.name or "." for name in labels])
+    return tuple(rates_by_group(table.scores(P_VALUE), labels, epsilon))
+
+
+def observed_in(rate: GroupRate, epsilon: float, level: float = 0.95) -> ObservedRate:
+    """What one threshold flags of a group, as a count with its exact interval."""
+    return counted_rate(round(rate.pooled * rate.points), rate.points, epsilon, level)
+
+
+def worst_treated(rates: Sequence[GroupRate], epsilon: float) -> GroupRate | None:
+    """The most often flagged group, where that is twice the rate of all or more and its exact interval, with the level divided
+    among the groups, lies above epsilon; None where chance may explain it."""
+    for rate in rates[:1]:
+        if rate.ratio >= TWICE and observed_in(rate, epsilon, 1 - 0.05 / len(rates)).low > epsilon:
+            return rate
+    return None

@@ -15,8 +15,7 @@ from idecode_core.folder.shelf import DRAWS_PER_RUN, RUNS, SBP, scorer_names
 from idecode_core.folder.stored import Stored, has_scores, open_stored
 from idecode_core.ncm import BASE_NCMS
 from idecode_core.plots.svg import learning_curve_svg
-from idecode_core.quality.methods import evaluate_sets
-from idecode_core.quality.softmax import beside_softmax
+from idecode_core.quality.methods import beside_softmax, evaluate_sets
 from idecode_core.quality.strength import rates_in_bands
 from idecode_core.quality.user_data import UserResult, user_result
 from idecode_core.report.tables import percent, table

@@ -22,7 +22,7 @@ AT_WORST = (
     "tested; TNR and FPR there at thresholds that keep 90% and 95% of all that belongs in truth, not of the test points. It "
     "says nothing about other kinds of OOD."
 )
-"""What the bounds of `quality.bounds` promise, and what they do not."""
+"""What the bounds of `quality.metrics.Bounds` promise, and what they do not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def _row(row: "Row") -> dict[str, Value]:
 
 def rates(evaluation: "Evaluation") -> dict[str, Value]:
     """From 0 to 1: means over the runs, spreads from run to run, the 95 % interval of the AUROC, and conformal bounds."""
-    from idecode_core.quality.bounds import bounds_of
+    from idecode_core.quality.methods import bounds_of
 
     low, high = evaluation.interval
     bounds = bounds_of(evaluation)

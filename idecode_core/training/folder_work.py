@@ -17,7 +17,7 @@ from idecode_core.files import write_text
 from idecode_core.folder.detector import Writer
 from idecode_core.folder.record import FILES
 from idecode_core.image.features import Preprocessing
-from idecode_core.quality.sets import SetToScore
+from idecode_core.quality.score_sets import SetToScore
 from idecode_core.quality.user_data import EPSILON
 from idecode_core.scorers.features import Features
 from idecode_core.training import fit_distance, plan

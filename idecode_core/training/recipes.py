@@ -200,6 +200,21 @@ _cifar10_joint_fast = replace(
     transforms=SharpRotations(per_draw="one"),
     base_ncm="turn_and_mirrored_label",
 )
+# The rotation network, wider and in bfloat16. On the schedule of cifar10-evidence (rate 0.5, identity) turns stay at chance.
+_cifar10_rotations_wide = replace(
+    _cifar10_rotations,
+    name="cifar10-rotations-wide",
+    shows=Pictures(
+        ModelConfig("compact", outputs=4, widths=(64, 256, 384)),
+        "transform_class",
+        alternate=True,
+        crop=3,
+        split_of="checkpoints/cifar10-rotations",
+        bfloat16=True,
+    ),
+    transforms=SharpRotations(per_draw="one"),
+    epochs=38,
+)
 # Victims of attacks: plain classifiers. Around each stands a detector as around cifar10-invariance, and it has the same split.
 _cifar10_densenet = replace(
     _cifar10_invariance,
@@ -349,6 +364,7 @@ _all: list[Recipe[Any]] = [
     _cifar10_evidence,
     _cifar10_turn_evidence,
     _cifar10_joint_fast,
+    _cifar10_rotations_wide,
     _cifar10_densenet,
     _paper_victim("resnet34"),
     _paper_victim("densenet100"),

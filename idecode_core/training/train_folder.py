@@ -25,8 +25,7 @@ from idecode_core.folder.record import LOG, TrainingRecord, kept_epoch, read_log
 from idecode_core.folder.shelf import CALIBRATION, DRAWS_PER_RUN
 from idecode_core.folder.stored import open_stored
 from idecode_core.models.pretrained import NAME
-from idecode_core.quality.score_sets import score_test_sets
-from idecode_core.quality.sets import SetToScore
+from idecode_core.quality.score_sets import SetToScore, score_test_sets
 from idecode_core.quality.user_data import user_result
 from idecode_core.report.card import learning_curve, write_card
 from idecode_core.report.user_data import write_own_report

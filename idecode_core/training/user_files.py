@@ -13,7 +13,7 @@ from idecode_core.errors import InputError, SettingError
 from idecode_core.files.find import listed_in, walk
 from idecode_core.files.names import NOUNS, printable
 from idecode_core.modality import content_of, modality_named, samples_of
-from idecode_core.quality.sets import SetToScore
+from idecode_core.quality.score_sets import SetToScore
 from idecode_core.training.strangers import for_testing
 
 Labels = Literal["folders", "none"]

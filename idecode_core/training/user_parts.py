@@ -22,7 +22,7 @@ from idecode_core.files.tables import defused
 from idecode_core.folder.record import Split, TrainingRecord
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.sets import ImageSet
-from idecode_core.quality.sets import SetToScore
+from idecode_core.quality.score_sets import SetToScore
 from idecode_core.training.parts import Parts
 from idecode_core.training.user_files import ListedFiles, Scan, contents_of, scan
 

@@ -32,7 +32,7 @@ from idecode_core.report import Notebook, Report, to_csv, to_html, to_json
 from idecode_core.report.attack import CHOSEN, Answer, Outcome, explanation, headline, shares
 from idecode_core.transforms import SmallAffine
 from paper.attack_sets import place
-from ui.attack import export as export_module
+from ui.attack import outcome as outcome_module
 from ui.attack import run as run_module
 from ui.frame.samples import png
 
@@ -309,7 +309,7 @@ def kept(checkpoints: Path) -> tuple[Report, Notebook, str]:
     found: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            export_module,
+            outcome_module,
             "download_row",
             lambda *_, report, notebook, key: found.extend([report(), notebook()]),
         )

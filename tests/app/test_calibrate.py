@@ -18,7 +18,7 @@ from idecode_core.image.sets import load_images
 from idecode_core.modality import modality_named
 from idecode_core.quality.user_data import what_is_lost
 from idecode_core.report.calibrations import calibration_card, calibration_report
-from ui.calibrate.lost import _scored
+from ui.calibrate.calibration import _scored
 from ui.frame.samples import png as as_png
 
 

@@ -23,10 +23,10 @@ from idecode_core.folder.manifest import add_files
 from idecode_core.folder.settings import read_settings
 from idecode_core.folder.shelf import ScoreSet, write_scores
 from idecode_core.folder.stored import open_stored
-from idecode_core.quality.by_group import stored_rates_by_group
 from idecode_core.quality.evaluate import evaluate as evaluate_detector
 from idecode_core.quality.methods import method_scores
 from idecode_core.quality.side_by_side import side_by_side
+from idecode_core.quality.strength import stored_rates_by_group
 from idecode_core.report.evaluations import rates
 from ui.evaluate.evaluation import BOUNDS, all_rows
 from ui.evaluate.source import stored_source

@@ -20,7 +20,7 @@ from idecode_core.quality.methods import evaluate
 from ui.frame.catalogue import PAGES, pages
 from ui.frame.detectors import in_order, strength_of
 from ui.frame.settings import AGGREGATES, EPSILONS
-from ui.home.cards import DOORS
+from ui.home import DOORS
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 240  # seconds; the first test of a session imports torch
@@ -119,7 +119,7 @@ def test_aggregates_of_the_bar_are_those_of_the_library() -> None:
 def test_the_frame_imports_neither_torch_nor_scipy() -> None:
     """First useful paint must not wait for them."""
     code = (
-        "import sys, ui.frame.settings, ui.home.cards, ui.home.cards, ui.frame.pictures, ui.frame.sounds; "
+        "import sys, ui.frame.settings, ui.home, ui.frame.pictures, ui.frame.sounds; "
         "print('torch' in sys.modules, 'scipy.stats' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -16,7 +16,8 @@ from idecode_core.image.sets import load_images
 from idecode_core.quality.strength import power, power_sentence
 from idecode_core.verdict import meaning, sentence
 from ui.frame.samples import png
-from ui.inspect.batch import progress_words, summary
+from ui.frame.scores import progress_words
+from ui.inspect.batch import summary
 
 ROOT = Path(__file__).parents[2]
 DETECTOR = ROOT / "checkpoints" / "fashion-rotations"
@@ -151,7 +152,7 @@ def test_what_is_flagged_lies_above_the_line_that_is_drawn_and_nothing_else(dete
 
 
 def test_a_stopped_batch_shows_what_was_scored_and_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ui.inspect import batch as module
+    from ui.frame import scores as module
 
     files = [(f"{i}.png", png(picture(i))) for i in range(20, 44)]
     at = inspect(source="Files")

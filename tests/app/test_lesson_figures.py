@@ -7,11 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from idecode_core.plots.style import CALIBRATION, ID, OOD, TEXT, THRESHOLD, faded
-from lessons import arrow_figures as arrows
-from lessons import arrow_figures as ranks
-from lessons import figures as batch
-from lessons import figures as breaking
-from lessons import figures as stream
+from lessons import figures as plots
 from lessons.breaking import break_it
 from lessons.many import changing_stream, mixed_batch
 
@@ -25,14 +21,14 @@ def figures() -> dict[str, go.Figure]:
     run = break_it("naive_fisher", generator=np.random.default_rng(0), repeats=5).broken
     watchers = {n: (w.log_path, w.log_threshold, w.alarms) for n, w in list(changing.watchers.items())[-2:]}
     return {
-        "rank_line": ranks.rank_line(SCORES, 7.0, x_title="score", flagged=True, threshold=8.0),
-        "arrows": ranks.rank_line(SCORES, 2.0, x_title="lean", angles=SCORES, test_angle=2.0),
-        "p_value_bars": ranks.p_value_bars(np.arange(1, 21) / 20, k=19, epsilon=0.1),
-        "uniformity": breaking.uniformity(run.p_values, epsilon=0.05, top=2.0),
-        "batch_ranks": batch.batch_ranks(
+        "rank_line": plots.rank_line(SCORES, 7.0, x_title="score", flagged=True, threshold=8.0),
+        "arrows": plots.rank_line(SCORES, 2.0, x_title="lean", angles=SCORES, test_angle=2.0),
+        "p_value_bars": plots.p_value_bars(np.arange(1, 21) / 20, k=19, epsilon=0.1),
+        "uniformity": plots.uniformity(run.p_values, epsilon=0.05, top=2.0),
+        "batch_ranks": plots.batch_ranks(
             mixed.p_values, mixed.is_ood, mixed.flagged[1], epsilon=0.05, q=0.1
         ),
-        "stream_paths": stream.stream_paths(changing.p_values, watchers, change_at=150),
+        "stream_paths": plots.stream_paths(changing.p_values, watchers, change_at=150),
     }  # fmt: skip
 
 
@@ -68,7 +64,7 @@ def test_every_axis_has_a_title_and_every_colour_is_of_the_palette(name):
 
 
 def test_friends_at_least_as_strange_stand_out_and_ties_are_among_them():
-    figure = ranks.rank_line(SCORES, 7.0, x_title="score")
+    figure = plots.rank_line(SCORES, 7.0, x_title="score")
     less, at_least = figure.data[0], figure.data[1]
     assert sorted(at_least.x) == [7.0, 7.0, 9.0]
     assert sorted(less.x) == [1.0, 3.0]
@@ -78,21 +74,21 @@ def test_friends_at_least_as_strange_stand_out_and_ties_are_among_them():
 
 @pytest.mark.parametrize(("flagged", "colour"), [(True, OOD), (False, ID)])
 def test_a_newcomer_has_the_colour_of_its_verdict(flagged, colour):
-    assert ranks.rank_line(SCORES, 7.0, x_title="score", flagged=flagged).data[2].marker.color == colour
+    assert plots.rank_line(SCORES, 7.0, x_title="score", flagged=flagged).data[2].marker.color == colour
 
 
 def test_a_threshold_at_infinity_is_not_drawn():
-    assert len(ranks.rank_line(SCORES, 7.0, x_title="score", threshold=math.inf).layout.shapes) == 1
+    assert len(plots.rank_line(SCORES, 7.0, x_title="score", threshold=math.inf).layout.shapes) == 1
 
 
 def test_the_arc_on_the_clock_is_the_error_even_across_twelve():
-    arc = arrows.clock(lean=20.0, turn=350.0, reading=0.0).data[-1]
+    arc = plots.clock(lean=20.0, turn=350.0, reading=0.0).data[-1]
     assert arc.line.color == OOD
     assert abs(arc.theta[-1] - arc.theta[0]) == pytest.approx(10.0)
 
 
 def test_bars_of_all_places_add_up_and_those_below_epsilon_are_coloured_as_flagged():
-    figure = ranks.p_value_bars(np.repeat([0.05, 0.1, 1.0], [1, 2, 7]), k=19, epsilon=0.1)
+    figure = plots.p_value_bars(np.repeat([0.05, 0.1, 1.0], [1, 2, 7]), k=19, epsilon=0.1)
     flagged, kept = figure.data
     assert (flagged.marker.color, kept.marker.color) == (OOD, ID)
     assert sum(flagged.y) == pytest.approx(0.1)
@@ -100,14 +96,14 @@ def test_bars_of_all_places_add_up_and_those_below_epsilon_are_coloured_as_flagg
 
 
 def test_uniform_p_values_give_bars_of_height_one():
-    assert breaking.uniformity((np.arange(2000) + 0.5) / 2000, epsilon=0.05, top=2.0).data[
-        0
-    ].y == pytest.approx(1.0)
+    assert plots.uniformity((np.arange(2000) + 0.5) / 2000, epsilon=0.05, top=2.0).data[0].y == pytest.approx(
+        1.0
+    )
 
 
 def test_filled_points_are_those_that_benjamini_hochberg_flags():
     mixed = mixed_batch(generator=np.random.default_rng(0), repeats=2)
-    figure = batch.batch_ranks(mixed.p_values, mixed.is_ood, mixed.flagged[1], epsilon=0.05, q=0.1)
+    figure = plots.batch_ranks(mixed.p_values, mixed.is_ood, mixed.flagged[1], epsilon=0.05, q=0.1)
     filled = {trace.name: len(trace.x) for trace in figure.data if trace.marker.symbol == "circle"}
     assert filled["iD, flagged"] == np.count_nonzero(mixed.flagged[1] & ~mixed.is_ood)
     assert filled["OOD, flagged"] == np.count_nonzero(mixed.flagged[1] & mixed.is_ood)
@@ -120,7 +116,7 @@ def test_filled_points_are_those_that_benjamini_hochberg_flags():
 def test_stream_panels_show_paths_in_powers_of_ten_and_mark_each_alarm():
     changing = changing_stream(generator=np.random.default_rng(0), length=300, change_at=150)
     watcher = changing.watchers["simple jumper"]
-    figure = stream.stream_paths(
+    figure = plots.stream_paths(
         changing.p_values,
         {"jumper": (watcher.log_path, watcher.log_threshold, watcher.alarms)},
         change_at=150,

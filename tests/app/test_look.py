@@ -9,7 +9,7 @@ import pytest
 
 from idecode_core.plots.histograms import Group, score_histograms
 from idecode_core.plots.style import CALIBRATION, DARK, ID, LIGHT, OOD, THRESHOLD, contrast, faded, repainted
-from lessons.arrow_figures import rank_line
+from lessons.figures import rank_line
 from ui.frame.look import INK
 from ui.inspect import batch
 

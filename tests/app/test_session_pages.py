@@ -14,9 +14,9 @@ from trust_pages import no_trouble, open_page
 from idecode_core import load_detector, studio
 from idecode_core.session import Session
 from idecode_core.session.store import Pinned
+from ui.frame.export import side_by_side
 from ui.frame.messages import escape
-from ui.frame.pins import side_by_side
-from ui.inspect.grid import arranged
+from ui.inspect.batch import arranged
 
 HOME = Path(__file__).parents[2]
 
@@ -259,10 +259,9 @@ def test_the_worst_of_the_visitors_own_files_are_shown_as_pictures(session):
     """Evaluate, My files: each picture is the file of the row that it names."""
     from idecode_core.folder.shelf import ScoreSet
     from ui.evaluate.source import Source
-    from ui.evaluate.worst import _pictures
+    from ui.evaluate.views import _pictures
     from ui.frame.cache import get_configs
-    from ui.frame.modality import modality_of
-    from ui.frame.samples import decoded_sample
+    from ui.frame.samples import decoded_sample, modality_of
 
     modality = modality_of(get_configs()["fashion-rotations"])
     samples = [

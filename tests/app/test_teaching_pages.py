@@ -220,7 +220,7 @@ def test_the_documentation_has_the_same_plan() -> None:
 
 def shown_by_presenter(page: str, **query: str) -> AppTest:
     def script(page: str) -> None:
-        from ui.learn.present import present
+        from ui.learn.class_plan import present
 
         present(page)
 

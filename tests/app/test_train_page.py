@@ -15,7 +15,7 @@ from idecode_core.image.sets import load_images
 from idecode_core.training import background
 from idecode_core.training.background import State
 from ui.calibrate import bring, train
-from ui.calibrate.lost import TRIED
+from ui.calibrate.calibration import TRIED
 from ui.frame.pictures import PICTURES
 from ui.frame.samples import decoded_sample
 from ui.frame.samples import png as as_png

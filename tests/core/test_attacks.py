@@ -17,9 +17,8 @@ from torch import Tensor, nn
 from typer.testing import CliRunner
 
 from idecode_core.attacks import ATTACKS, Attacked, Victim, attack, attack_detector, load_victim, victims
-from idecode_core.attacks.gallery import PLACES, from_gallery, gallery_pictures
+from idecode_core.attacks.classic import GALLERY_PLACES, attack_files, from_gallery, gallery_pictures
 from idecode_core.attacks.on_detector import base_score
-from idecode_core.attacks.on_files import attack_files
 from idecode_core.cli.app import app
 from idecode_core.detector import Detector
 from idecode_core.errors import IdecodeError, InputError, SettingError
@@ -377,7 +376,7 @@ def test_the_gallery_fools_the_victims_that_come_with_the_project_and_knows_noth
     names = victims()
     assert "cifar10-invariance" in names
     clean, labels = gallery_pictures()
-    assert len(clean) == len(PLACES)
+    assert len(clean) == len(GALLERY_PLACES)
     victim = load_victim("cifar10-invariance", "cpu")
     found = [
         from_gallery(victim, clean[i : i + 1], int(labels[i]), "cw", ATTACKS["cw"].default)

@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 from idecode_core.errors import ScoreError, SettingError
-from idecode_core.quality.bounds import conformal_bounds
-from idecode_core.quality.metrics import auroc, fpr_at_tpr, tnr_at_tpr
+from idecode_core.quality.metrics import auroc, conformal_bounds, fpr_at_tpr, tnr_at_tpr
 
 TRIALS, DELTA = 1_000, 0.2
 

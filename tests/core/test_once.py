@@ -23,8 +23,7 @@ from idecode_core.folder.listing import list_folders
 from idecode_core.folder.stored import open_stored
 from idecode_core.image.features import Preprocessing
 from idecode_core.quality.methods import evaluate
-from idecode_core.quality.score_sets import score_test_sets
-from idecode_core.quality.sets import SetToScore
+from idecode_core.quality.score_sets import SetToScore, score_test_sets
 from idecode_core.report.card import card
 from idecode_core.scorer import SCORERS
 from idecode_core.scorers.merged import MergedScorer

@@ -16,9 +16,8 @@ from idecode_core.folder.detector import load_detector
 from idecode_core.folder.shelf import SBP
 from idecode_core.folder.stored import Stored, open_stored
 from idecode_core.ncm import soft_disagreement
-from idecode_core.quality.score_sets import score_test_sets
-from idecode_core.quality.sets import sound_sets
-from idecode_core.quality.softmax import beside_softmax
+from idecode_core.quality.methods import beside_softmax
+from idecode_core.quality.score_sets import score_test_sets, sound_sets
 from idecode_core.report.card import write_card
 from idecode_core.training.finish import finish
 from idecode_core.training.loop import train

@@ -20,8 +20,7 @@ from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import load_images
 from idecode_core.models import Equivariant, ModelConfig
-from idecode_core.quality.score_sets import score_test_sets
-from idecode_core.quality.sets import image_sets, pick
+from idecode_core.quality.score_sets import image_sets, pick, score_test_sets
 from idecode_core.transforms import Rotations
 from paper.tables import familiarity
 from research.familiarity_choice import CANDIDATES, answers

@@ -34,8 +34,7 @@ from idecode_core.folder.shelf import (
     write_scores,
 )
 from idecode_core.folder.stored import open_by_name, open_rival
-from idecode_core.quality.score_sets import score_test_sets
-from idecode_core.quality.sets import image_sets
+from idecode_core.quality.score_sets import image_sets, score_test_sets
 from idecode_core.quality.side_by_side import detector_on_set
 from idecode_core.report.evaluations import detectors_notebook
 from idecode_core.training.parts import image_split

@@ -25,9 +25,9 @@ from idecode_core.folder.shelf import (
     write_scores,
 )
 from idecode_core.image.sets import ImageSet
-from idecode_core.quality.score_sets import OWN, score_test_sets, score_under
-from idecode_core.quality.sets import (
+from idecode_core.quality.score_sets import (
     DEVELOPMENT,
+    OWN,
     SAMPLES,
     SetToScore,
     image_set_names,
@@ -35,6 +35,8 @@ from idecode_core.quality.sets import (
     label,
     pick,
     random_order,
+    score_test_sets,
+    score_under,
 )
 from idecode_core.scorers.merged import MergedScorer
 from idecode_core.transforms import Rotations, SmallAffine

@@ -24,7 +24,7 @@ from idecode_core.folder.record import Split, read_split, read_training
 from idecode_core.folder.stored import open_stored
 from idecode_core.image.sets import load_images
 from idecode_core.models import ModelConfig
-from idecode_core.quality.sets import SetToScore
+from idecode_core.quality.score_sets import SetToScore
 from idecode_core.quality.user_data import about_classes, learned_nothing, user_result
 from idecode_core.scorers.features import Features, Frozen
 from idecode_core.training import fit_distance as fitting

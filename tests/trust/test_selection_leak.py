@@ -65,12 +65,11 @@ def test_a_choice_that_is_no_line_of_text_is_refused(trained: Path, tmp_path: Pa
 
 
 def test_the_shipped_detectors_that_were_chosen_with_test_scores_say_so() -> None:
-    """docs/familiarity.md and docs/merging.md tell which; docs/audio-findings.md has the doubt about fold 3."""
+    """docs/familiarity.md tells which; docs/audio-findings.md has the doubt about fold 3."""
     found = {folder.name: read_settings(folder).selection_leak for folder in SHIPPED}
     assert {name for name, words in found.items() if words.startswith(SEEN)} == {
         "cifar10-rotations",
         "cifar10-turn-distance",
-        "cifar10-merged",
     }
     assert {
         name for name, words in found.items() if words.startswith("Calibration clips were looked at")

@@ -9,11 +9,10 @@ from idecode_core.attacks import ATTACKS, AttackKind, Victim
 from idecode_core.folder.settings import FolderSettings
 from ui.attack.picture import DATASET, known_label
 from ui.frame import links
-from ui.frame.cache import by_files, get_configs, get_detector
+from ui.frame.cache import by_files, get_configs, get_detector, session_detectors
 from ui.frame.links import LINKED, asked, one_of
 from ui.frame.messages import escape
 from ui.frame.samples import Sample
-from ui.frame.session_detectors import session_detectors
 
 FIRST_VICTIM = "cifar10-invariance"
 FACTORS = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8)

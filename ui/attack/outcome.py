@@ -1,31 +1,42 @@
-"""The panels of the Attack lab. Each is a fragment that reads the settings as they are now and slices stored scores."""
+"""The panels of the Attack lab, each a fragment that reads the settings as they are now and slices stored scores; and what they show, as
+files to keep."""
 
 import html
-from dataclasses import dataclass, field
 
-import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from idecode_core.attacks.kinds import set_name
 from idecode_core.conformal.judge import Verdict
-from idecode_core.detector import Detector
 from idecode_core.errors import IdecodeError
+from idecode_core.folder.detector import scorer_hash
 from idecode_core.folder.settings import FolderSettings, checkpoint_root
 from idecode_core.folder.shelf import DRAWS_PER_RUN, Scores, open_scores, score_paths
 from idecode_core.folder.stored import ADVERSARIAL, CLEAN
 from idecode_core.plots.attack import as_pixels, class_shares, draws_before_and_after, magnified
 from idecode_core.quality.methods import flagged_share
-from idecode_core.report.attack import Answer, Outcome, explanation, headline, outcome_of, shares
-from ui.attack.choice import AttackChoice
-from ui.attack.run import Job, Scored, Target
+from idecode_core.report.attack import (
+    Answer,
+    AttackShown,
+    Attempt,
+    Outcome,
+    attack_notebook,
+    attack_report,
+    explanation,
+    headline,
+    outcome_of,
+    shares,
+)
+from idecode_core.report.content import Figure, Report
+from ui.attack.lab import SIDE, Lab, verdict_on
+from ui.attack.more import LOOK_FOR, curve_figure
+from ui.attack.run import Scored
 from ui.frame.cache import Stamps, stamps
+from ui.frame.export import download_row
 from ui.frame.look import show
 from ui.frame.messages import escape
 from ui.frame.panels import JUDGED, panel
 from ui.frame.samples import data_uri, png
 from ui.frame.settings import Chosen, current
-from ui.frame.verdicts import verdicts
 
 STYLE = """
 <style>
@@ -53,49 +64,10 @@ export default function ({ data, parentElement }) {
   show();
 }
 """
-SIDE = 186  # pixels of a picture: three stand side by side
 LOOK_FOR_SHARES = (
     "An attack succeeds when the clean picture's first class is right and the attacked picture's is another."
 )
 LOOK_FOR_DRAWS = "Each dot is one random transform. Where diamonds lie above the grey band, the detector finds the attacked picture strange."
-
-
-@dataclass
-class OnScreen:
-    """What the panels show now, for downloads, which are made when they are asked for."""
-
-    settings: Chosen
-    curve: tuple[Scored, ...] = ()
-    worst: Scored | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Lab:
-    """A picture that was attacked, the detector that judges it, and what is on the screen."""
-
-    choice: AttackChoice
-    target: Target
-    config: FolderSettings
-    detector: Detector
-    clean: Scored
-    chosen: Scored
-    screen: OnScreen = field(repr=False)
-
-    @property
-    def is_right_before(self) -> bool:
-        """Whether there is anything to attack."""
-        return bool(self.clean.attacked.right_before[0])
-
-    def job(self, strength: float) -> Job:
-        return Job(self.target, self.choice.kind, strength, self.detector, current().seed)
-
-    def vector(self, scored: Scored, settings: Chosen) -> NDArray[np.float64]:
-        """V of a picture, (n,)."""
-        return scored.inspected.score_vector[: min(settings.n, self.detector.calibration.n_max)]
-
-
-def verdict_on(detector: Detector, scored: Scored, settings: Chosen) -> Verdict:
-    return verdicts(detector, [scored.content_hash], scored.inspected.score_vector[None], settings)[0]
 
 
 @panel("attack_verdict", on=JUDGED)
@@ -257,3 +229,61 @@ def stored(victim: FolderSettings, judge: FolderSettings) -> Scores | None:
 @st.cache_resource(show_spinner=False, max_entries=12)
 def _stored(folder: str, scorer: str, scorer_sha256: str, stamps: Stamps) -> Scores:
     return open_scores(folder, scorer, scorer_sha256)
+
+
+def export(lab: Lab) -> None:
+    """Download buttons for what is on the screen at the click."""
+
+    def report() -> Report:
+        return attack_report(shown(lab), figures(lab))
+
+    download_row("attack", report=report, notebook=lambda: attack_notebook(shown(lab)), key="attack_export")
+
+
+def shown(lab: Lab) -> AttackShown:
+    """The screen's results: the chosen attack, and what was computed beside it."""
+    screen, settings = lab.screen, lab.screen.settings
+    others = [
+        scored for scored in screen.curve if scored.attacked.strength not in (0, lab.chosen.attacked.strength)
+    ]
+    if screen.worst is not None:
+        others.append(screen.worst)
+    return AttackShown(
+        picture=lab.target.sample.name,
+        detector=lab.config.folder.name,
+        scorer_sha256=scorer_hash(lab.detector.scorer),
+        calibration_sha256=lab.detector.calibration.sha256,
+        victim=lab.choice.config.folder.name,
+        victim_sha256=lab.target.victim_sha256,
+        title=lab.choice.kind.title,
+        n=min(settings.n, lab.detector.calibration.n_max),
+        epsilon=settings.epsilon,
+        aggregate=settings.aggregate,
+        smoothed=settings.smoothed,
+        seed=settings.seed,
+        clean=attempt(lab, lab.clean, settings),
+        chosen=attempt(lab, lab.chosen, settings),
+        others=tuple(attempt(lab, scored, settings) for scored in others),
+    )
+
+
+def attempt(lab: Lab, scored: Scored, settings: Chosen) -> Attempt:
+    return Attempt(
+        scored.attacked,
+        lab.vector(scored, settings),
+        verdict_on(lab.detector, scored, settings),
+        scored.content_hash,
+        png(as_pixels(scored.attacked.attacked[0].numpy())),
+    )
+
+
+def figures(lab: Lab) -> tuple[Figure, ...]:
+    settings, scored = lab.screen.settings, lab.screen.curve
+    drawn = [
+        Figure(shares_figure(lab), f"What the victim says. {LOOK_FOR_SHARES}"),
+        Figure(draws_figure(lab, settings), f"What the detector sees. {LOOK_FOR_DRAWS}"),
+    ]
+    if scored:
+        figure = curve_figure(lab, scored, settings)
+        drawn.append(Figure(figure, f"The p-value along the strength. {LOOK_FOR}"))
+    return tuple(drawn)

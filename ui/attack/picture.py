@@ -45,9 +45,9 @@ def choose_picture() -> Sample | None:
 
 def from_gallery() -> Sample:
     """One of the bundled pictures; a link may lead to any of them, also to one that is not shown here."""
-    from idecode_core.attacks.gallery import PLACES
+    from idecode_core.attacks.classic import GALLERY_PLACES
 
-    samples = {sample.address: sample for sample in (bundled(DATASET, i, DATASET) for i in PLACES)}
+    samples = {sample.address: sample for sample in (bundled(DATASET, i, DATASET) for i in GALLERY_PLACES)}
     linked = st.session_state.setdefault(CHOSEN, link_value("picture") or "")
     chosen = samples.get(linked) or any_bundled(linked) or next(iter(samples.values()))
     st.session_state[CHOSEN] = chosen.address

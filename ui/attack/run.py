@@ -109,7 +109,7 @@ def quick(job: Job) -> Attacked | None:
 
 def from_gallery(job: Job) -> Attacked | None:
     """What the project brings along for its own pictures; where that cannot be read, the attack is run."""
-    from idecode_core.attacks.gallery import from_gallery
+    from idecode_core.attacks.classic import from_gallery
 
     target = job.target
     detector = job.detector.name if job.kind.on_detector else None

@@ -11,10 +11,10 @@ import streamlit as st
 from idecode_core.errors import InputError
 from idecode_core.files.archives import File
 from idecode_core.files.names import UNPACKED_BYTES
+from ui.frame.cache import remembered, written
 from ui.frame.links import one_of
 from ui.frame.messages import escape, refused
-from ui.frame.modality import Modality
-from ui.frame.samples import Sample
+from ui.frame.samples import Modality, Sample
 from ui.frame.session import is_own_machine
 from ui.frame.uploads import WAYS, check_files, many_files
 
@@ -62,15 +62,13 @@ class Brought:
 
     def _read(self, files: "Sequence[Candidate]") -> tuple[list[Sample], list[str]]:
         """Each once in a session, unless it was changed on the disk."""
-        store = st.session_state.setdefault("calibrate_read", {})
-        key = (self.modality.name, tuple((str(file.path), _stamp(file.path)) for file in files))
-        if key not in store:
-            while len(store) > 3:
-                del store[next(iter(store))]
+        key = (self.modality.name, tuple((str(file.path), written(file.path)) for file in files))
+
+        def read() -> tuple[list[Sample], list[str]]:
             readable = [File(file.name, file.path.read_bytes()) for file in files if file.path.is_file()]
-            store[key] = check_files(readable, self.modality)
-        read: tuple[list[Sample], list[str]] = store[key]
-        return read
+            return check_files(readable, self.modality)
+
+        return remembered("calibrate_read", 3, key, read)
 
     def source(self, name: str) -> Path:
         """A folder for a training: where they lie, or a new one with what was uploaded, subfolders as they were."""
@@ -100,13 +98,6 @@ def places(samples: Sequence[Sample]) -> list[PurePosixPath]:
 def _safe(name: str) -> str:
     """A name that no disk takes amiss, and no way to another folder."""
     return "".join(c if c.isalnum() or c in "-_ " else "_" for c in name)[:60].strip() or "_"
-
-
-def _stamp(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 def bring(modality: Modality) -> tuple[Brought, Brought]:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from idecode_core.folder.settings import FolderSettings, checkpoint_root
-from ui.frame.cache import get_configs
+from ui.frame.cache import SessionDetector, add_detector, forget_detector, get_configs, session_detectors
 from ui.frame.catalogue import link
 from ui.frame.messages import escape
 from ui.frame.panels import rerun_panels
 from ui.frame.session import is_own_machine
-from ui.frame.session_detectors import SessionDetector, add_detector, forget_detector, session_detectors
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
@@ -131,7 +130,7 @@ def in_use(joined: SessionDetector) -> None:
             args=(detector.name,),
         )  # fmt: skip
     if joined.lost is not None:
-        from ui.calibrate.lost import show_lost
+        from ui.calibrate.calibration import show_lost
 
         show_lost(joined.lost, training=False)
 

@@ -8,20 +8,18 @@ import streamlit as st
 
 from idecode_core.conformal.observed import counted_rate
 from idecode_core.conformal.statement import Guarantee
-from idecode_core.quality.bounds import Bounds
 from idecode_core.quality.methods import METHODS, Metric, draws
+from idecode_core.quality.metrics import Bounds
 from idecode_core.quality.side_by_side import Row, cautions, columns_used, counting_columns, table_rows
 from idecode_core.quality.strength import OperatingPoint
 from idecode_core.report.evaluations import AT_WORST, Evaluated, evaluation_notebook, evaluation_report
-from ui.evaluate.passes import has_costs, passes_view
+from ui.evaluate.side_by_side import detectors_view, has_costs, passes_view
 from ui.evaluate.source import PRINTED, Source, at_worst, evaluations, point_of
-from ui.evaluate.views import VIEWS, Shown, detectors_view
-from ui.evaluate.worst import worst
-from ui.frame.export import download_row
+from ui.evaluate.views import VIEWS, Shown, worst
+from ui.frame.export import download_row, pin_button, pinned_runs
 from ui.frame.links import LINKED, asked, explain_unmet_link, one_of
 from ui.frame.messages import escape
 from ui.frame.panels import JUDGED, panel
-from ui.frame.pins import pin_button, pinned_runs
 from ui.frame.settings import current
 
 KEYS = ("ev_view", "ev_set", "ev_metric", "ev_detectors")

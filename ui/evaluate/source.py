@@ -17,8 +17,8 @@ from idecode_core.files.tables import read_table
 from idecode_core.folder.settings import FolderSettings, checkpoint_root
 from idecode_core.folder.shelf import DRAWS_PER_RUN, ScoreSet, score_paths
 from idecode_core.folder.stored import Stored, open_rival, rival_places
-from idecode_core.quality.bounds import Bounds, bounds_of
-from idecode_core.quality.methods import Evaluation, evaluate_sets, method_scores
+from idecode_core.quality.methods import Evaluation, bounds_of, evaluate_sets, method_scores
+from idecode_core.quality.metrics import Bounds
 from idecode_core.quality.side_by_side import (
     DetectorOnSet,
     Growth,
@@ -32,8 +32,7 @@ from idecode_core.quality.side_by_side import (
 from idecode_core.quality.strength import OperatingPoint, operating_point
 from ui.frame.cache import get_detector, stored_stamps
 from ui.frame.messages import refused
-from ui.frame.modality import modality_of
-from ui.frame.samples import Sample
+from ui.frame.samples import Sample, modality_of
 from ui.frame.scores import no_scores, stored_or_none, stored_or_said
 from ui.frame.uploads import MB, many_files, score_files
 

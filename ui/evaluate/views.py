@@ -1,36 +1,32 @@
-"""The figures of the Evaluate page: one view each, with a caption that says what to look for.
+"""The views of the Evaluate page: one figure each, with a caption that says what to look for; and from a number to its pictures, the
+worst misses and the worst false alarms."""
 
-Any number of detectors and rivals over each other on one OOD set: ROC curves and one table, from stored scores.
-"""
-
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from idecode_core.conformal.calibration import aggregate_scores
-from idecode_core.folder.stored import rivals_beside
+from idecode_core.errors import IdecodeError
+from idecode_core.folder.shelf import ScoreSet
 from idecode_core.plots.evaluation import (
     against_n,
-    detector_curves,
     methods_side_by_side,
     roc_curves,
     roc_words,
 )
 from idecode_core.plots.histograms import groups_of, score_histograms
 from idecode_core.quality.methods import runs
-from idecode_core.quality.side_by_side import DetectorOnSet, Row
-from idecode_core.quality.strength import OperatingPoint
-from idecode_core.report.evaluations import detectors_notebook, detectors_report
-from ui.evaluate.source import Source, curves, growths, on_set, other_source, rival_source
-from ui.frame.cache import get_configs
-from ui.frame.detectors import in_order
-from ui.frame.export import download_row
-from ui.frame.links import LINKED, asked, notice, one_of, request
+from idecode_core.quality.side_by_side import Row
+from idecode_core.quality.strength import Extremes, OperatingPoint, extremes
+from ui.evaluate.source import Source, curves, growths
+from ui.frame.cache import get_configs, get_detector
+from ui.frame.links import LINKED, one_of
 from ui.frame.look import chart
-from ui.frame.messages import escape
-from ui.frame.settings import Chosen
+from ui.frame.samples import THUMBNAIL, smaller
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,87 +152,90 @@ VIEWS: dict[str, Callable[[Shown], tuple[Any, str]]] = {
 }
 
 
-KEY = "ev_detectors"
+SHOWN = 8  # of each kind
+CHECKED = 3  # draws, to see that a picture is the one that was scored
 
 
-def choose(settings: Chosen) -> list[str]:
-    """Names of what to lay over the detector of the bar; at first the detectors that know the same dataset. Rivals, of
-    which only scores are stored, come last."""
-    configs = get_configs()
-    others = [name for name in in_order(configs) if name != settings.detector]
-    dataset = configs[settings.detector].dataset
-    alike = [name for name in others if dataset and configs[name].dataset == dataset]
-    others += [name for name in rivals_beside(settings.detector) if name not in configs]
-    if st.session_state.get("ev_detectors_beside", settings.detector) != settings.detector:
-        st.session_state[KEY] = alike  # another detector in the bar: begin again
-    st.session_state["ev_detectors_beside"] = settings.detector
-    linked = st.query_params.get_all(KEY) if asked("detectors", (KEY,)) else []
-    if KEY in st.session_state:
-        st.session_state[KEY] = [name for name in st.session_state[KEY] if name in others]
-    chosen = st.multiselect(
-        f"Beside {escape(settings.detector)}", others, alike, key=KEY, **LINKED,
-        help="Any number of detectors and of rival methods (the last ones) that have stored scores of this OOD set.",
-    )  # fmt: skip
-    shown = ", ".join(chosen) or "none"
-    unmet = [request("a detector", name, "which is not here", shown) for name in linked if name not in others]
-    notice("detectors", unmet, tuple(chosen))
-    return chosen
-
-
-def detectors_view(source: Source, selected: str, n: int, settings: Chosen) -> None:
-    """The figure, the table and the files of the chosen detectors."""
-    chosen = choose(settings)
-    name = next(score_set.name for score_set in source.ood_sets if score_set.label == selected)
-    sources = {settings.detector: source} | {
-        other: stored for other in chosen if (stored := stored_scores(other)) is not None
-    }
-    rows: dict[str, DetectorOnSet] = {}
-    for folder, scores in sources.items():
-        if (row := on_set(scores, name, n, settings.epsilon, settings.aggregate)) is not None:
-            rows[folder] = row
-    figure = detector_curves(
-        [row.curve for row in rows.values()],
-        [row.point.on_roc for row in rows.values()],
-        settings.epsilon,
+def worst(source: Source, ood_set: ScoreSet, n: int, epsilon: float, aggregate: str) -> None:
+    """What does not belong and looks most ordinary, and what belongs and looks strangest, as pictures, once asked for."""
+    if not st.toggle(
+        "Show the worst misses and the worst false alarms",
+        key="ev_worst",
+        help="The OOD points that look most ordinary to the detector, and the iD points that look strangest, as pictures.",
+        **LINKED,
+    ):
+        return
+    sides = (
+        ("The worst misses", ood_set, True, "do not belong and look most ordinary"),
+        ("The worst false alarms", source.id_set, False, "belong and look strangest"),
     )
-    chart(figure, key="ev_detectors_roc", alt=roc_words([row.curve for row in rows.values()]))
-    caption = (
-        f"Each line is one detector against {selected}; the closer it hugs the upper left corner, the better. The diamonds are where "
-        f"epsilon = {settings.epsilon:g} puts them: at the height of its false alarms, further left where it catches more."
-    )
-    st.caption(caption)
-    if missing := [other for other in chosen if other not in rows]:
-        st.caption(f"No scores of {escape(selected)} are stored with {escape(', '.join(missing))}.")
-    st.dataframe([line(row) for row in rows.values()], hide_index=True, key="ev_detectors_table")
-    st.caption(
-        "Percent. The interval is about the number of test points (95%, DeLong). Caught and false alarms: flagged at epsilon, of "
-        "what does not belong and of what does."
-    )
-    shown, folders = list(rows.values()), {folder: row.n for folder, row in rows.items()}
-    download_row(
-        "detectors",
-        report=lambda: detectors_report(shown, settings.aggregate, figure, caption, list(folders)),
-        notebook=lambda: detectors_notebook(shown, folders, name, settings.aggregate),
-        key="ev_detectors_export",
-        zipped=False,
-    )
+    for title, score_set, is_ood, words in sides:
+        extreme = extremes(source.calibration, score_set, n, epsilon, aggregate, most=SHOWN)
+        st.markdown(f"## {title}")
+        st.caption(f"Those of {score_set.label} that {words}. {counted(extreme, is_ood, epsilon)}")
+        pictures = _pictures(source, score_set, tuple(extreme.places))
+        if pictures is None:
+            st.caption(
+                f"The pictures of {score_set.label} that were scored are not here: {_how(source, score_set)} "
+                f"Their rows are {', '.join(str(i + 1) for i in extreme.places)}."
+            )
+            continue
+        with st.container(horizontal=True, key=f"ev_worst_{'ood' if is_ood else 'id'}"):
+            for place, picture, value, flagged in zip(
+                extreme.places, pictures, extreme.values, extreme.is_flagged, strict=True
+            ):
+                name = "score" if source.calibration is None else "p"
+                mark = ":orange[flagged]" if flagged else ":blue[not flagged]"
+                with st.container(width=96, gap="xsmall"):
+                    st.image(picture, width=88)
+                    st.caption(
+                        f"row {place + 1}  \n{name} = {value:.3g}"
+                        + (f"  \n{mark}" if source.calibration else "")
+                    )
 
 
-def stored_scores(name: str) -> Source | None:
-    configs = get_configs()
-    return other_source(configs[name]) if name in configs else rival_source(name)
+def counted(extreme: Extremes, is_ood: bool, epsilon: float) -> str:
+    if extreme.flagged is None:
+        return "Without calibration scores there is no threshold; they are ranked by their scores."
+    missed = extreme.points - extreme.flagged if is_ood else extreme.flagged
+    what = "missed" if is_ood else "flagged"
+    return f"At epsilon = {epsilon:g}, {missed:,} of {extreme.points:,} are {what}."
 
 
-def line(row: DetectorOnSet) -> dict[str, str]:
-    low, high = row.interval
-    return {
-        "Detector": row.detector,
-        "Belongs": row.id_label,
-        "n": str(row.n),
-        "AUROC": f"{100 * row.auroc.mean:.1f}",
-        "95% interval": f"{100 * low:.1f} to {100 * high:.1f}",
-        "TNR at 90% TPR": f"{100 * row.tnr.mean:.1f}",
-        "FPR at 95% TPR": f"{100 * row.fpr.mean:.1f}",
-        f"Caught at {row.point.epsilon:g}": f"{100 * row.point.ood_share:.1f}",
-        f"False alarms at {row.point.epsilon:g}": f"{100 * row.point.id_share:.2f}",
-    }
+def _pictures(source: Source, score_set: ScoreSet, places: tuple[int, ...]) -> Sequence[bytes] | None:
+    """From the visitor's files, or from the dataset on this machine; None where neither is here."""
+    if score_set.name in source.files:
+        return [source.files[score_set.name][i].thumbnail for i in places]
+    return _from_dataset(source, score_set, places) if source.shared else None
+
+
+@st.cache_data(
+    show_spinner="Looking for the pictures ...",
+    max_entries=40,
+    hash_funcs={Source: lambda source: source.key, ScoreSet: lambda score_set: score_set.name},
+)
+def _from_dataset(source: Source, score_set: ScoreSet, places: tuple[int, ...]) -> list[bytes] | None:
+    """The pictures of these rows, where the dataset here is the one that was scored: the first of them is scored again."""
+    from idecode_core.image.sets import load_images
+    from idecode_core.quality.score_sets import pick
+
+    config = get_configs().get(Path(source.folder).name)
+    if config is None or config.modality != "image":
+        return None
+    try:
+        x = list(pick(load_images(score_set.name), len(score_set)).samples)
+    except IdecodeError:
+        return None
+    if len(x) != len(score_set):
+        return None
+    seed = source.calibration.seed if source.calibration is not None else 0
+    again = get_detector(config).score_vectors([x[places[0]]], n=CHECKED, seed=seed)[0]
+    if not np.allclose(again, score_set.score_vectors[places[0], :CHECKED], rtol=1e-2, atol=1e-3):
+        return None  # another edition of the dataset, with other pictures in these rows
+    return [smaller(x[i], THUMBNAIL) for i in places]
+
+
+def _how(source: Source, score_set: ScoreSet) -> str:
+    if not source.shared:
+        return "scores came without files; bring the files under *My files*."
+    return "put the dataset into the data folder (`idecode data` says where) and look again."

@@ -1,12 +1,14 @@
 """What is kept between runs, keyed by what determines the answer.
 
-Models are shared by all visitors and only read. Nothing that a visitor uploads goes into a shared cache.
+Models are shared by all visitors and only read. Nothing that a visitor uploads goes into a shared cache: detectors that a visitor has
+calibrated live in this session, beside those of the checkpoint root. Their scorer is the parent's, only the calibration is new.
 torch is imported on first need, so that a page can paint before.
 """
 
 import gc
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,12 +17,66 @@ import streamlit as st
 from idecode_core.errors import CheckpointError
 from idecode_core.folder.listing import list_detectors
 from idecode_core.folder.settings import FILES, FolderSettings, checkpoint_root, read_settings
-from ui.frame.session_detectors import made_here, session_detectors
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
     from idecode_core.detector import Detector
     from idecode_core.folder.stored import Stored
+    from idecode_core.quality.user_data import Lost
+
+
+MOST_DETECTORS = 8  # of one session; the oldest goes
+
+
+@dataclass(frozen=True, eq=False)
+class SessionDetector:
+    """A detector with the settings and the card that its folder will have, once it is saved."""
+
+    config: FolderSettings
+    detector: "Detector"
+    card: str
+    parent: str
+    lost: "Lost | None" = None
+    """What the new calibration costs."""
+
+
+def session_detectors() -> dict[str, SessionDetector]:
+    """Name -> detector of this session."""
+    store: dict[str, SessionDetector] = st.session_state.setdefault("session_detectors", {})
+    return store
+
+
+def add_detector(
+    detector: "Detector", card: str, parent: FolderSettings, lost: "Lost | None" = None
+) -> SessionDetector:
+    """Offer a detector on every page of this session. It has the parent's scorer and nothing else of it."""
+    config = replace(
+        parent,
+        folder=checkpoint_root() / detector.name,  # where a saved or unpacked copy will lie
+        name=detector.name,
+        summary=detector.summary,
+        k=detector.calibration.k,
+        n_max=detector.calibration.n_max,
+        dataset=detector.dataset,
+        files={},
+    )
+    store = session_detectors()
+    store.pop(detector.name, None)
+    while len(store) >= MOST_DETECTORS:
+        del store[next(iter(store))]
+    store[detector.name] = SessionDetector(config, detector, card, parent.name, lost)
+    return store[detector.name]
+
+
+def forget_detector(name: str) -> None:
+    session_detectors().pop(name, None)
+
+
+def made_here(config: FolderSettings) -> SessionDetector | None:
+    """The session's detector that these settings are of."""
+    made = session_detectors().get(config.folder.name)
+    return made if made is not None and made.config == config else None
+
 
 STORED_FILES = ("config.json", "calibration.npz", "training.json", "scores/*.npz")
 """All that what is stored with a detector is read from."""
@@ -44,10 +100,11 @@ def get_configs() -> dict[str, FolderSettings]:
 def stamps(folder: Path, *patterns: str) -> Stamps:
     """When each of the files that are there was written; 0 for one that has just gone, or a link to nothing."""
     paths = sorted(path for pattern in patterns for path in folder.glob(pattern))
-    return tuple((str(path.relative_to(folder)), _written(path)) for path in paths)
+    return tuple((str(path.relative_to(folder)), written(path)) for path in paths)
 
 
-def _written(path: Path) -> int:
+def written(path: Path) -> int:
+    """When a file was written; 0 for one that is not there."""
     try:
         return path.stat().st_mtime_ns
     except OSError:

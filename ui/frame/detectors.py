@@ -8,11 +8,10 @@ import streamlit as st
 from idecode_core.errors import DataError, IdecodeError
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.image.sets import dataset_and_class, load_images
-from ui.frame.cache import Stamps, device_name, get_stored, stored_stamps
+from ui.frame.cache import Stamps, device_name, get_stored, made_here, stored_stamps
 from ui.frame.links import put_in_link
 from ui.frame.messages import escape
 from ui.frame.samples import data_uri, smaller
-from ui.frame.session_detectors import made_here
 
 if TYPE_CHECKING:
     from idecode_core.quality.strength import Strength

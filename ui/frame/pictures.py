@@ -13,8 +13,7 @@ from idecode_core.folder.settings import FolderSettings
 from idecode_core.image.read import EXTENSIONS, read_image
 from idecode_core.image.sets import class_names, dataset_and_class, load_images
 from ui.frame.messages import escape
-from ui.frame.modality import Capture, Gallery, Modality
-from ui.frame.samples import Sample, data_uri, decoded_sample, png
+from ui.frame.samples import Capture, Gallery, Modality, Sample, data_uri, decoded_sample, png
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector

@@ -1,16 +1,26 @@
-"""What a visitor looks at: one picture or sound, as the file it came in, known by a hash of its decoded content."""
+"""What a visitor looks at: one picture or sound, as the file it came in, known by a hash of its decoded content; and what differs
+between pictures and sounds on the pages: one object for each, so that no page branches on a word.
+
+A new kind of input is one file like `pictures` and one line in `modality_of`.
+"""
 
 import base64
 import io
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from idecode_core.folder.settings import FolderSettings
 
 if TYPE_CHECKING:
-    from ui.frame.modality import Modality
+    from idecode_core.detector import Detector
+    from idecode_core.scorer import Inspected, Variant
+
 
 THUMBNAIL, PICTURE = 64, 320  # pixels, the longer side: in lists, shown large
 
@@ -59,3 +69,72 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
 
 def data_uri(data: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(data).decode()}"
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Bundled samples to try with one detector: address -> what the visitor clicks on, in Markdown."""
+
+    belonging: Mapping[str, str]
+    foreign: Mapping[str, str]
+    first: str = ""
+    """The address that is shown when the visitor has not chosen yet."""
+    foreign_title: str = "Something else"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """The camera or the microphone."""
+
+    source: str
+    name: str
+    """Of what was captured."""
+    words: str
+    """What the visitor does there."""
+    hint: str
+    take: Callable[[], UploadedFile | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Modality:
+    """Pictures, or sounds."""
+
+    name: str  # as in config.json
+    noun: str  # in verdicts, as in "calibration images"
+    thing: str  # what pages call one of them
+    icon: str
+    extensions: tuple[str, ...]
+    formats: str
+    """Which files may be dropped in, in words."""
+    prefix: str
+    """Of the keys of widgets, which differ because their choices do."""
+    width: int  # pixels of a sample beside its verdict
+    capture: Capture
+    read: Callable[[bytes, str], Any]
+    """File and name -> decoded; an InputError says in one sentence why it cannot be used."""
+    hash_of: Callable[[Any], str]
+    """Decoded -> the hash of its content."""
+    picture_of: Callable[[Any], NDArray[np.uint8]]
+    """Decoded -> pixels (h, w, 3)."""
+    gallery: Callable[[FolderSettings], Gallery]
+    find: Callable[[FolderSettings, str], Sample | None]
+    """The bundled sample of an address, in the gallery or not."""
+    show: Callable[[Sample], None]
+    """Draw a sample beside its verdict."""
+    enlarge: "Callable[[Detector, Inspected, Sequence[Variant]], None]"
+    """Draw the variants of one draw in full."""
+    closer: "Callable[[Detector, Sample, Inspected, int], None] | None" = None
+    """Draw what else there is to see of a sample, with n draws."""
+
+    @property
+    def plural(self) -> str:
+        return f"{self.thing}s"
+
+
+def modality_of(config: FolderSettings) -> Modality:
+    """What a detector takes in."""
+    from ui.frame.pictures import PICTURES
+    from ui.frame.sounds import SOUNDS
+
+    return SOUNDS if config.modality == SOUNDS.name else PICTURES

@@ -1,4 +1,4 @@
-"""Score vectors of what a visitor looks at: computed once at n_max, kept for this session only.
+"""Score vectors of what a visitor looks at: computed once at n_max, kept for this session only; and verdicts, which slice them.
 
 Keyed by (detector, seed, content), which determine them; n, epsilon and F only slice what is here. torch is at work here,
 so pages import this file when they need it.
@@ -7,34 +7,35 @@ What is stored with a detector, for the pages that look at it: scores of test se
 """
 
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from idecode_core.conformal.judge import p_by_n
+from idecode_core.conformal.judge import Judgement, Verdict, judge, p_by_n, smoothing_generator
 from idecode_core.errors import IdecodeError
 from idecode_core.folder.settings import FolderSettings
+from idecode_core.verdict import sentence
 from ui.frame.cache import get_configs, get_detector, get_stored, remembered, session_store
 from ui.frame.messages import escape, refused
-from ui.frame.modality import Modality
-from ui.frame.samples import Sample, decoded_sample
-from ui.frame.settings import current
+from ui.frame.samples import Modality, Sample, decoded_sample
+from ui.frame.settings import Chosen, current
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
     from idecode_core.draws import Prepared
-
-    Key = tuple[Detector, int, str]
     from idecode_core.folder.stored import Stored
 
+    Key = tuple[Detector, int, str]
 
 MAX_VECTORS = 20_000
 MAX_PREPARED = 500  # a few kilobytes each for pictures, a megabyte for sounds
 MAX_INSPECTED = 24
 PROGRESS_FROM = 4  # fewer inputs are done before a bar could be read
+CHUNK = 8  # files between two reports of progress
 
 
 def sample_of_upload(modality: Modality, name: str, data: bytes) -> Sample:
@@ -85,6 +86,72 @@ def score_vectors(detector: "Detector", samples: Sequence[Sample], seed: int) ->
         if bar:
             bar.empty()
     return np.stack([store[key] for key in keys])
+
+
+def score_batch(
+    detector: "Detector", samples: Sequence[Sample], seed: int
+) -> tuple[list[Sample], NDArray[np.float64]]:
+    """The files that are scored, all of them unless the visitor stopped it, and their V at n_max: (batch, n_max)."""
+    store = vector_store()
+    missing = {
+        sample.content_hash: sample
+        for sample in samples
+        if (detector, seed, sample.content_hash) not in store
+    }
+    if len(missing) < PROGRESS_FROM:
+        return list(samples), score_vectors(detector, samples, seed)
+    name = f"{detector.name} {seed} {content_key(samples)}"
+    if st.session_state.get("batch_stopped") == name:
+        scored = [sample for sample in samples if sample.content_hash not in missing]
+        st.warning(
+            f"Stopped: {len(scored):,} of {len(samples):,} files were scored; the others are left out.",
+            icon=":material/stop_circle:",
+        )
+        st.button(
+            f"Score the other {len(missing):,}", key="batch_go_on", on_click=_stop, args=("",), type="primary"
+        )
+        if not scored:
+            st.stop()
+        return scored, score_vectors(detector, scored, seed)
+    score_with_progress(detector, list(missing.values()), seed, name)
+    return list(samples), score_vectors(detector, samples, seed)
+
+
+def score_with_progress(detector: "Detector", missing: Sequence[Sample], seed: int, name: str) -> None:
+    """Chunk by chunk into the session's store: what is scored when the visitor stops it, stays scored."""
+    place = st.empty()
+    with place.container(horizontal=True, vertical_alignment="center"):
+        bar = st.progress(0.0, f"Scoring {len(missing):,} files ...", width="stretch")
+        st.button(
+            "Stop scoring", key="batch_stop", icon=":material/stop_circle:", on_click=_stop, args=(name,)
+        )
+    store, begin = vector_store(), time.monotonic()
+    for first in range(0, len(missing), CHUNK):
+        chunk = missing[first : first + CHUNK]
+        vectors = detector.score_vectors(
+            (take_prepared(detector, sample, seed) for sample in chunk),
+            n=detector.calibration.n_max,
+            seed=seed,
+        )
+        store.update(((detector, seed, s.content_hash), v) for s, v in zip(chunk, vectors, strict=True))
+        done = first + len(chunk)
+        bar.progress(done / len(missing), progress_words(done, len(missing), time.monotonic() - begin))
+    place.empty()
+
+
+def progress_words(done: int, total: int, seconds: float) -> str:
+    """How far it is, and how long it will take.
+
+    >>> progress_words(50, 200, 10.0)
+    '50 of 200 files scored, about 30 s left'
+    """
+    left = seconds / done * (total - done)
+    words = f"{left:.0f} s" if left < 100 else f"{left / 60:.0f} minutes"
+    return f"{done:,} of {total:,} files scored, about {words} left"
+
+
+def _stop(name: str) -> None:
+    st.session_state["batch_stopped"] = name
 
 
 def score_on_click(
@@ -159,3 +226,31 @@ def no_scores(config: FolderSettings) -> None:
         "the bar, or bring your own scores or files.",
         icon=":material/info:",
     )
+
+
+def verdicts(
+    detector: "Detector",
+    hashes: Iterable[str],
+    vectors: NDArray[np.float64],
+    settings: Chosen,
+    *,
+    together: bool = False,
+) -> Judgement:
+    """Of inputs with these content hashes and V at n_max, (batch, n_max): each alone, or all together."""
+    smoothed_by = [smoothing_generator(key, settings.seed) for key in hashes] if settings.smoothed else None
+    return judge(
+        detector.calibration,
+        vectors,
+        n=min(settings.n, detector.calibration.n_max),
+        epsilon=settings.epsilon,
+        aggregate=settings.aggregate,
+        smoothed_by=smoothed_by,
+        false_discovery_control=together,
+    )
+
+
+def coloured_answer(verdict: Verdict, noun: str) -> tuple[str, str]:
+    """The answer with its colour and sign, and the reason."""
+    colour, icon = ("orange", "flag") if verdict.is_ood else ("blue", "check_circle")
+    answer, _, reason = sentence(verdict, noun).partition(":")
+    return f":{colour}[:material/{icon}: {answer}]:", reason.strip()

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from idecode_core.conformal.judge import Judgement
-    from ui.frame.modality import Modality
-    from ui.frame.samples import Sample
+    from ui.frame.samples import Modality, Sample
 
 TAGS = ("wrong verdict", "check")
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -125,7 +124,7 @@ def _take(session: Session) -> None:
 def _own_detector(session: Session) -> str:
     """A detector that lies in the session joins those of this visit."""
     from idecode_core.folder.settings import read_settings
-    from ui.frame.session_detectors import add_detector
+    from ui.frame.cache import add_detector
 
     config = read_settings(session.folder / "detector")
     return add_detector(session.load_detector(), "", config).config.folder.name

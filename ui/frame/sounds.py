@@ -17,8 +17,7 @@ from ui.frame import pictures
 from ui.frame.cache import remembered
 from ui.frame.look import chart
 from ui.frame.messages import escape
-from ui.frame.modality import Capture, Gallery, Modality
-from ui.frame.samples import Sample, decoded_sample
+from ui.frame.samples import Capture, Gallery, Modality, Sample, decoded_sample
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector

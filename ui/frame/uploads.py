@@ -16,8 +16,7 @@ from idecode_core.files.archives import File, read_files
 from idecode_core.files.names import ARCHIVE_BYTES, SCORES_BYTES, UNPACKED_BYTES
 from ui.frame.links import one_of
 from ui.frame.messages import refused
-from ui.frame.modality import Modality
-from ui.frame.samples import Sample, data_uri
+from ui.frame.samples import Modality, Sample, data_uri
 
 log = logging.getLogger("idecode.app")
 

@@ -7,7 +7,7 @@ import streamlit as st
 from idecode_core.conformal.groups import GroupRate, reading
 from idecode_core.files.cells import defused
 from idecode_core.folder.stored import Stored
-from idecode_core.quality.by_group import (
+from idecode_core.quality.strength import (
     FILE,
     P_VALUE,
     observed_in,

@@ -72,7 +72,7 @@ def shifted(
 
 def batch(config: FolderSettings, stored: Stored | None) -> "NDArray[Any] | None":
     """Score vectors of an unlabelled batch of the new source, (inputs, draws); None as long as there is none."""
-    from ui.frame.modality import modality_of
+    from ui.frame.samples import modality_of
     from ui.frame.session import from_session, sources
 
     offered = [FILES, TABLE, *([SESSION] if sources() else []), *([STORED] if stored else [])]

@@ -1,8 +1,8 @@
-"""Many files: scored with progress, time left and a way to stop; a table, the strangest first, and what to expect of it."""
+"""Many files, and what to expect of them: filtered by verdict and tag, the strangest first or in the order that one wants to see them, as
+a table or a grid of pictures."""
 
 import hashlib
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,17 +11,16 @@ from numpy.typing import NDArray
 
 from idecode_core.conformal import FalseDetectionLaw, observed_band
 from idecode_core.conformal.judge import Judgement
-from idecode_core.detector import Detector
 from idecode_core.files.cells import defused
 from idecode_core.plots.style import DARK, ID, LIGHT, OOD
 from idecode_core.verdict import counting
-from ui.frame.links import one_of
+from ui.frame.links import LINKED, one_of
 from ui.frame.look import is_dark
 from ui.frame.messages import escape
 from ui.frame.panels import rerun_on
 from ui.frame.samples import Sample, data_uri
-from ui.frame.scores import content_key, score_vectors, take_prepared, vector_store
-from ui.inspect.grid import ORDERS, choose_order, pictures, strangest_first, tags_of
+from ui.frame.scores import content_key
+from ui.frame.session import opened
 
 
 def step_buttons(
@@ -46,75 +45,7 @@ def step_buttons(
 
 
 RULES = ("alone", "together")
-CHUNK = 8  # files between two reports of progress
-FEW = 4  # fewer files are done before a bar could be read
 PICTURED = 100  # files; a longer table has no pictures, they would be sent again with every move of a slider
-
-
-def score_batch(
-    detector: Detector, samples: Sequence[Sample], seed: int
-) -> tuple[list[Sample], NDArray[np.float64]]:
-    """The files that are scored, all of them unless the visitor stopped it, and their V at n_max: (batch, n_max)."""
-    store = vector_store()
-    missing = {
-        sample.content_hash: sample
-        for sample in samples
-        if (detector, seed, sample.content_hash) not in store
-    }
-    if len(missing) < FEW:
-        return list(samples), score_vectors(detector, samples, seed)
-    name = f"{detector.name} {seed} {content_key(samples)}"
-    if st.session_state.get("batch_stopped") == name:
-        scored = [sample for sample in samples if sample.content_hash not in missing]
-        st.warning(
-            f"Stopped: {len(scored):,} of {len(samples):,} files were scored; the others are left out.",
-            icon=":material/stop_circle:",
-        )
-        st.button(
-            f"Score the other {len(missing):,}", key="batch_go_on", on_click=_stop, args=("",), type="primary"
-        )
-        if not scored:
-            st.stop()
-        return scored, score_vectors(detector, scored, seed)
-    score_with_progress(detector, list(missing.values()), seed, name)
-    return list(samples), score_vectors(detector, samples, seed)
-
-
-def score_with_progress(detector: Detector, missing: Sequence[Sample], seed: int, name: str) -> None:
-    """Chunk by chunk into the session's store: what is scored when the visitor stops it, stays scored."""
-    place = st.empty()
-    with place.container(horizontal=True, vertical_alignment="center"):
-        bar = st.progress(0.0, f"Scoring {len(missing):,} files ...", width="stretch")
-        st.button(
-            "Stop scoring", key="batch_stop", icon=":material/stop_circle:", on_click=_stop, args=(name,)
-        )
-    store, begin = vector_store(), time.monotonic()
-    for first in range(0, len(missing), CHUNK):
-        chunk = missing[first : first + CHUNK]
-        vectors = detector.score_vectors(
-            (take_prepared(detector, sample, seed) for sample in chunk),
-            n=detector.calibration.n_max,
-            seed=seed,
-        )
-        store.update(((detector, seed, s.content_hash), v) for s, v in zip(chunk, vectors, strict=True))
-        done = first + len(chunk)
-        bar.progress(done / len(missing), progress_words(done, len(missing), time.monotonic() - begin))
-    place.empty()
-
-
-def progress_words(done: int, total: int, seconds: float) -> str:
-    """How far it is, and how long it will take.
-
-    >>> progress_words(50, 200, 10.0)
-    '50 of 200 files scored, about 30 s left'
-    """
-    left = seconds / done * (total - done)
-    words = f"{left:.0f} s" if left < 100 else f"{left / 60:.0f} minutes"
-    return f"{done:,} of {total:,} files scored, about {words} left"
-
-
-def _stop(name: str) -> None:
-    st.session_state["batch_stopped"] = name
 
 
 def settle_row(samples: Sequence[Sample], judgement: Judgement) -> None:
@@ -175,7 +106,7 @@ def table(samples: Sequence[Sample], judgement: Judgement, row: int) -> None:
         st.info("No file passes these filters.", icon=":material/filter_alt_off:")
         return
     if view == "Pictures":
-        pictures(samples, judgement, order, row, _look)
+        pictures(samples, judgement, order, row)
     else:
         _table(samples, judgement, order, row)
     seen = np.flatnonzero(order == row)
@@ -245,3 +176,116 @@ def _choose_row(order: NDArray[np.intp], rows: Sequence[int]) -> None:
 def _step_row(order: NDArray[np.intp], place: int) -> None:
     st.session_state["row_moves"] = st.session_state.get("row_moves", 0) + 1  # a table that shows the new row
     _look(int(order[place]))
+
+
+VIEWS = ("Pictures", "Table")
+VERDICTS = ("all verdicts", "flagged", "not flagged")
+ORDERS = ("strangest first", "least strange first", "by name")
+ALL, UNTAGGED = "all tags", "without a tag"
+STYLE = """
+<style>
+.st-key-batch_pictures button { padding: 0.3rem; border-radius: 0.6rem; height: auto; }
+.st-key-batch_pictures button p { display: flex; flex-direction: column; align-items: center; gap: 0.15rem; }
+.st-key-batch_pictures img {
+  height: 4.5rem; max-height: none; width: auto; max-width: 9rem; object-fit: contain; image-rendering: pixelated; border-radius: 4px;
+}
+</style>
+"""
+AT_ONCE = 60
+"""Pictures of a grid; the filters and the table lead to the others."""
+
+
+def tags_of(samples: Sequence[Sample]) -> list[tuple[str, ...]]:
+    """The tags of each file in the session that is open."""
+    session = opened()
+    known: Mapping[str, tuple[str, ...]] = session.tags if session is not None else {}
+    return [known.get(sample.content_hash, ()) for sample in samples]
+
+
+def strangest_first(judgement: Judgement) -> NDArray[np.intp]:
+    """Places of the files: the smallest p-value first, among equals the largest score."""
+    return np.lexsort((-judgement.scores, judgement.p_values))
+
+
+def arranged(
+    names: Sequence[str],
+    judgement: Judgement,
+    tags: Sequence[Sequence[str]],
+    verdict: str = VERDICTS[0],
+    tag: str = ALL,
+    order: str = ORDERS[0],
+) -> NDArray[np.intp]:
+    """Places of the files that pass the filters, in the order wanted."""
+    places = strangest_first(judgement)
+    if order == "least strange first":
+        places = places[::-1]
+    elif order == "by name":
+        places = np.array(sorted(range(len(names)), key=lambda i: names[i]), np.intp)
+    keep = [
+        i
+        for i in places.tolist()
+        if (verdict == VERDICTS[0] or judgement[i].answer == verdict)
+        and (tag == ALL or tag in tags[i] or (tag == UNTAGGED and not tags[i]))
+    ]
+    return np.array(keep, np.intp)
+
+
+def choose_order(samples: Sequence[Sample], judgement: Judgement) -> tuple[str, NDArray[np.intp]]:
+    """The view, and the places that it shows; the choices are in the link."""
+    tags = tags_of(samples)
+    words = sorted({word for some in tags for word in some})
+    options = {
+        "b_verdict": VERDICTS,
+        "b_order": ORDERS,
+        **({"b_tag": (ALL, UNTAGGED, *words)} if words else {}),
+    }
+    with st.container(horizontal=True, vertical_alignment="center", key="arrange"):
+        view = one_of("Show as", VIEWS, "b_view", on_change=lambda: rerun_on("arranged"))
+        for key, choices in options.items():
+            if st.session_state.get(key, choices[0]) not in choices:
+                st.session_state[key] = choices[0]
+            st.selectbox(
+                {"b_verdict": "Verdict", "b_order": "Order", "b_tag": "Tag"}[key],
+                choices,
+                key=key,
+                label_visibility="collapsed",
+                width=180,
+                on_change=lambda: rerun_on("arranged"),
+                **LINKED,
+            )
+    chosen = {key: st.session_state[key] for key in options}
+    names = [sample.name for sample in samples]
+    return view, arranged(
+        names, judgement, tags, chosen["b_verdict"], chosen.get("b_tag", ALL), chosen["b_order"]
+    )
+
+
+def pictures(samples: Sequence[Sample], judgement: Judgement, order: NDArray[np.intp], row: int) -> None:
+    """One small picture per file with its verdict's colour and p-value; a click looks at it."""
+    tags, shown = tags_of(samples), order[:AT_ONCE].tolist()
+    labels = {i: _label(samples[i], judgement, i, tags[i]) for i in shown}
+    st.session_state["batch_grid"] = row if row in labels else None
+
+    def choose() -> None:
+        if (clicked := st.session_state["batch_grid"]) is not None:
+            _look(int(clicked))
+
+    st.html(STYLE)
+    with st.container(key="batch_pictures"):
+        st.pills(
+            "Choose a file",
+            shown,
+            format_func=labels.__getitem__,
+            key="batch_grid",
+            on_change=choose,
+            label_visibility="collapsed",
+            wrap=True,
+        )
+    if len(order) > AT_ONCE:
+        st.caption(f"The first {AT_ONCE} of {len(order):,}. The filters and the table lead to the others.")
+
+
+def _label(sample: Sample, judgement: Judgement, i: int, tags: Sequence[str]) -> str:
+    colour = "orange" if judgement.is_ood[i] else "blue"
+    tagged = " :material/sell:" if tags else ""
+    return f"![{escape(sample.name)}]({data_uri(sample.thumbnail)}) :{colour}[{judgement.p_values[i]:.3g}]{tagged}"

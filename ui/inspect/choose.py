@@ -20,9 +20,8 @@ from ui.frame.cache import get_configs, remembered
 from ui.frame.detectors import in_order
 from ui.frame.links import choose_sample, link_value, one_of, put_in_link
 from ui.frame.messages import escape, refused
-from ui.frame.modality import Modality, modality_of
 from ui.frame.pictures import LARGE
-from ui.frame.samples import Sample
+from ui.frame.samples import Modality, Sample, modality_of
 from ui.frame.scores import MAX_INSPECTED, take_prepared, vector_store
 from ui.frame.uploads import check_files, is_folder, receive_files, uploader
 

@@ -29,9 +29,8 @@ from ui.frame.look import CHART, chart, themed
 from ui.frame.messages import escape
 from ui.frame.panels import JUDGED, panel, rerun_on
 from ui.frame.samples import Sample, data_uri, png
-from ui.frame.scores import MAX_INSPECTED, growing_p_values, vectors_over_seeds
+from ui.frame.scores import MAX_INSPECTED, growing_p_values, vectors_over_seeds, verdicts
 from ui.frame.settings import current
-from ui.frame.verdicts import verdicts
 from ui.inspect.batch import chosen_row, step_buttons
 from ui.inspect.choose import look_at
 

@@ -26,9 +26,8 @@ from idecode_core.report.content import Figure
 from idecode_core.report.why import parts
 from idecode_core.scorer import Inspected
 from ui.frame.cache import session_store
-from ui.frame.export import download_row
+from ui.frame.export import download_row, pin_judgement, pinned_runs
 from ui.frame.panels import JUDGED, panel
-from ui.frame.pins import pin_judgement, pinned_runs
 from ui.frame.samples import Sample, png
 from ui.frame.scores import MAX_INSPECTED, stored_or_none
 from ui.frame.session import keep_button, opened

@@ -20,9 +20,8 @@ from ui.frame.look import chart
 from ui.frame.messages import escape
 from ui.frame.panels import JUDGED, panel
 from ui.frame.samples import Sample
-from ui.frame.scores import score_vectors, stored_or_none
+from ui.frame.scores import coloured_answer, score_vectors, stored_or_none, verdicts
 from ui.frame.settings import Chosen, current
-from ui.frame.verdicts import coloured_answer, verdicts
 from ui.inspect.batch import choose_rule, chosen_row, settle_row, table
 from ui.inspect.choose import as_the_model_sees_it, look_at
 from ui.inspect.draws import chance, draws, explain, scores_chart

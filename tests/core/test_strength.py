@@ -5,7 +5,7 @@ import pytest
 
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.folder.shelf import ScoreSet
-from idecode_core.quality.extremes import extremes
+from idecode_core.quality.strength import extremes
 
 
 @pytest.mark.parametrize("is_ood", [False, True])

@@ -1,17 +1,74 @@
 """From the choices to an attacked picture that is judged: at once where that is quick, else on demand; by the bar's detector, or
 one that knows such photographs."""
 
-import streamlit as st
+from dataclasses import dataclass, field
 
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from idecode_core.conformal.judge import Verdict
+from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.report.attack import answer, shares
 from ui.attack.choice import AttackChoice
-from ui.attack.outcome import SIDE, Lab, OnScreen, verdict_on
-from ui.attack.run import Job, Target, attack_store, is_wanted, quick, refusal, run_with_progress, score, want
+from ui.attack.run import (
+    Job,
+    Scored,
+    Target,
+    attack_store,
+    is_wanted,
+    quick,
+    refusal,
+    run_with_progress,
+    score,
+    want,
+)
 from ui.frame.cache import get_configs, get_detector
 from ui.frame.detectors import in_order
 from ui.frame.messages import escape
-from ui.frame.settings import Chosen
+from ui.frame.scores import verdicts
+from ui.frame.settings import Chosen, current
+
+SIDE = 186  # pixels of a picture: three stand side by side
+
+
+@dataclass
+class OnScreen:
+    """What the panels show now, for downloads, which are made when they are asked for."""
+
+    settings: Chosen
+    curve: tuple[Scored, ...] = ()
+    worst: Scored | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Lab:
+    """A picture that was attacked, the detector that judges it, and what is on the screen."""
+
+    choice: AttackChoice
+    target: Target
+    config: FolderSettings
+    detector: Detector
+    clean: Scored
+    chosen: Scored
+    screen: OnScreen = field(repr=False)
+
+    @property
+    def is_right_before(self) -> bool:
+        """Whether there is anything to attack."""
+        return bool(self.clean.attacked.right_before[0])
+
+    def job(self, strength: float) -> Job:
+        return Job(self.target, self.choice.kind, strength, self.detector, current().seed)
+
+    def vector(self, scored: Scored, settings: Chosen) -> NDArray[np.float64]:
+        """V of a picture, (n,)."""
+        return scored.inspected.score_vector[: min(settings.n, self.detector.calibration.n_max)]
+
+
+def verdict_on(detector: Detector, scored: Scored, settings: Chosen) -> Verdict:
+    return verdicts(detector, [scored.content_hash], scored.inspected.score_vector[None], settings)[0]
 
 
 def start(target: Target, choice: AttackChoice, settings: Chosen) -> Lab:

@@ -12,12 +12,10 @@ from ui.frame.catalogue import link, pages
 from ui.frame.links import choose_sample
 from ui.frame.look import PRESENT
 from ui.frame.messages import escape
-from ui.frame.modality import modality_of
 from ui.frame.panels import JUDGED, panel
-from ui.frame.samples import Sample
+from ui.frame.samples import Sample, modality_of
 from ui.frame.settings import current
-from ui.learn.present import state_of
-from ui.learn.teaching import CLASS
+from ui.learn.class_plan import CLASS, state_of
 
 
 class Way(NamedTuple):
@@ -108,8 +106,7 @@ def live_example(config: FolderSettings) -> None:
             choose_sample(
                 f"{modality.prefix}{key}", title, labels, st.session_state[chosen], chosen, reset="draw"
             )
-    from ui.frame.scores import score_vectors
-    from ui.frame.verdicts import verdicts
+    from ui.frame.scores import score_vectors, verdicts
     from ui.inspect.verdict import show_aggregate, show_power, show_words
 
     detector, settings = get_detector(config), current()
