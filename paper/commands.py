@@ -92,6 +92,10 @@ def one_class(
     checkpoints: Annotated[Path, typer.Option(help="The scores go to one-class/ in this folder.")] = Path(
         "checkpoints"
     ),
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of the training; the pictures are the same for every seed.")
+    ] = 0,
+    budget: Annotated[int, typer.Option(min=1, help="So many times the usual training steps.")] = 1,
     data_root: DataRoot = None,
 ) -> None:
     """Train on one class, score its test pictures and those of the others, and store the scores.
@@ -102,13 +106,24 @@ def one_class(
     Examples:
       python -m idecode_core paper one-class --classes all --superclasses
       python -m idecode_core paper one-class --methods rotnet,csi --classes 7 --data-root data
+      python -m idecode_core paper one-class --methods idecode,rotnet --seed 1
+      python -m idecode_core paper one-class --methods goad --classes 7 --budget 10
     """
-    from paper.one_class import CIFAR10, CIFAR100
     from paper.one_class_scores import score_all
+    from paper.one_class_stored import CIFAR10, CIFAR100
 
     names = [CIFAR10[number] for number in numbers(classes, len(CIFAR10))]
     names += list(CIFAR100.values()) if superclasses else []
-    score_all(names, methods.split(","), root=checkpoints, data_root=data_root, runs=RUNS, report=typer.echo)
+    score_all(
+        names,
+        methods.split(","),
+        root=checkpoints,
+        data_root=data_root,
+        runs=RUNS,
+        report=typer.echo,
+        seed=seed,
+        budget=budget,
+    )
     typer.echo("All of it is stored. Now: python -m idecode_core reproduce one-class")
 
 

@@ -1,133 +1,48 @@
-"""`reproduce one-class`: one class against the others, iDECODe beside its rivals, from stored scores (Table 2).
+"""`reproduce one-class`: one class against the others, iDECODe beside its rivals, from stored scores (Table 2)."""
 
-`python -m idecode_core paper one-class` makes the scores, on the shelf of `one-class/<what is known>` beside the detectors:
-iDECODe's are the place's own, and in `one-class/all-ranges/` with all four ranges of each draw.
-"""
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError
-from idecode_core.folder.shelf import CALIBRATION, id_and_ood, open_scores, score_paths
 from idecode_core.folder.stored import ONE_CLASS
 from idecode_core.quality.methods import Metric
-from idecode_core.quality.metrics import auroc
-from idecode_core.quality.strength import RateInBand, rate_in_band
 from idecode_core.report.tables import percent, table
 from idecode_core.training.recipes import CIFAR10_KINDS, CIFAR100_KINDS
-from paper.numbers import reported_one_class
+from paper.one_class_stored import (
+    EPSILON,
+    IDECODE,
+    OURS,
+    RIVALS,
+    KnownClass,
+    Method,
+    N,
+    averaged,
+    draws,
+    find,
+    mixed,
+    over_runs,
+    rate,
+)
 from paper.results import Section
 
-CIFAR10 = tuple(f"cifar10-{kind}" for kind in CIFAR10_KINDS)
-CIFAR100 = {number: f"cifar100-{kind}" for number, kind in CIFAR100_KINDS.items()}
-RIVALS = {
-    "oc_svm": "OC-SVM",
-    "deep_svdd": "DeepSVDD",
-    "geometric": "GM",
-    "rotnet": "RotNet",
-    "auxiliary": "AUX",
-    "auxiliary_shifts": "AUX+Trans",
-    "goad": "GOAD",
-    "goad_affine": "GOAD, affine",
-    "csi": "CSI",
-}
-"""Kind of scorer -> the paper's name."""
-EPSILON, N, TARGET = 0.05, 5, 86.0
-PER_DRAW = 4
-"""Ranges, and so columns, of each draw where all are stored."""
-Vectors = NDArray[np.float64]
-Scores = Mapping[str, Vectors]
-"""Score vectors (N, n) of three parts: calibration, known (test points of the class), strange (those of the others)."""
+TARGET = 86.0
 
 
-def place(root: Path, known: str, all_ranges: bool = False) -> Path:
-    """Where the scores of detectors of one class are stored."""
-    return root / ONE_CLASS / ("all-ranges" if all_ranges else "") / known
+def methods_of(classes: list[KnownClass]) -> list[Method]:
+    """Those that were run, in the order of the tables; ours last."""
+    run = {method for known in classes for method in known.methods}
+    order = [*RIVALS.values(), IDECODE]
+    return sorted(run, key=lambda method: (order.index(method[0]), method[1]))
 
 
-def read_parts(folder: Path, scorer: str = "") -> Scores | None:
-    """What is stored of a method on a class; None where it was not run."""
-    if not score_paths(folder, scorer):
-        return None
-    sets = open_scores(folder, scorer).sets
-    known, (strange,) = id_and_ood(list(sets.values()), str(folder))
-    parts = {"calibration": sets[CALIBRATION], "known": known, "strange": strange}
-    return {part: score_set.score_vectors.astype(np.float64) for part, score_set in parts.items()}
+def row_title(method: Method) -> str:
+    name, budget = method
+    longer = f", {budget} times the steps" if budget > 1 else ""
+    return (f"{IDECODE} n={N}" if name == IDECODE else name) + longer
 
 
-def over_runs(scores: Scores, n: int) -> Metric:
-    """AUROC of the sum of n draws, for each run of n draws that the stored ones make."""
-    known, strange = scores["known"], scores["strange"]
-    starts = range(0, known.shape[1] - n + 1, n)
-    return Metric.of(
-        [auroc(known[:, s : s + n].sum(axis=1), strange[:, s : s + n].sum(axis=1)) for s in starts]
-    )
-
-
-def rate(scores: Scores, n: int) -> RateInBand:
-    """The share of the class's own test points that is flagged at EPSILON, first run, beside its band."""
-    return rate_in_band(Calibration(scores["calibration"]), scores["known"][:, :n], n, EPSILON)
-
-
-def mixed(each: Vectors) -> Vectors:
-    """What the released program takes for pictures' scores: base scores (N, n, 4) -> (N, n).
-
-    It has the four turns of all pictures one turn after the other, and reads the list as if each picture's four came
-    together. So a "picture's score" is the mean of four neighbours in one turn (facts about the code in docs/one-class.md).
-    """
-    return np.stack(
-        [each[:, draw].T.reshape(-1, each.shape[2]).mean(axis=1) for draw in range(each.shape[1])], axis=1
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class KnownClass:
-    """iDECODe on one class: one range per draw (N, 20), and all four (N, 5, 4), which are averaged per draw."""
-
-    root: Path
-    dataset: str
-    number: int
-    kind: str
-    single: Scores
-    all_ranges: Scores
-
-    @property
-    def averaged(self) -> Scores:
-        return {part: each.mean(axis=2) for part, each in self.all_ranges.items()}
-
-    @cached_property
-    def rivals(self) -> dict[str, Scores]:
-        """By method, those that were run on this class."""
-        folder = place(self.root, f"{self.dataset}-{self.kind}")
-        by_name = {name: read_parts(folder, method) for method, name in RIVALS.items()}
-        return {name: scores for name, scores in by_name.items() if scores is not None}
-
-    @property
-    def rival_aurocs(self) -> dict[str, float]:
-        return {name: over_runs(scores, 1).mean for name, scores in self.rivals.items()}
-
-    def paper(self, method: str) -> str:
-        theirs = reported_one_class(self.dataset, self.number, method)
-        return "–" if theirs is None else f"{theirs:.1f}"
-
-
-def find(root: Path, dataset: str, kinds: Mapping[int, str]) -> list[KnownClass]:
-    classes = []
-    for number, kind in kinds.items():
-        single, all_ranges = (read_parts(place(root, f"{dataset}-{kind}", wide)) for wide in (False, True))
-        if single is not None and all_ranges is not None:
-            split = {part: each.reshape(len(each), -1, PER_DRAW) for part, each in all_ranges.items()}
-            classes.append(KnownClass(root, dataset, number, kind, single, split))
-    return classes
-
-
-def paper_mean(classes: list[KnownClass], method: str = "iDECODe n=5") -> float:
+def paper_mean(classes: list[KnownClass], method: str = f"{IDECODE} n={N}") -> float:
     return float(np.mean([float(known.paper(method)) for known in classes]))
 
 
@@ -147,19 +62,43 @@ def idecode_table(classes: list[KnownClass]) -> str:
 
 def rivals_table(classes: list[KnownClass]) -> str:
     """Ours, and behind a slash the paper's number; iDECODe as Algorithm 1 has it, and as the released code."""
+    all_ranges = [Metric.of([over_runs(averaged(each), N).mean for each in known.wide]) for known in classes]
+    lines = [(row_title(m), m[0], [known.auroc(m) for known in classes]) for m in methods_of(classes)]
+    lines.append((f"{IDECODE}, all ranges, n={N}", IDECODE, list(all_ranges)))
     rows = []
-    for method in RIVALS.values():
-        ours = [known.rival_aurocs.get(method) for known in classes]
-        if any(value is not None for value in ours):
-            beside = [(known.paper(method), value) for known, value in zip(classes, ours, strict=True)]
-            rows.append([method, *("–" if v is None else f"{100 * v:.1f} / {paper}" for paper, v in beside)])
-    for label, which in (("iDECODe n=5", "single"), ("iDECODe, all ranges, n=5", "averaged")):
-        cells = [
-            f"{100 * over_runs(getattr(known, which), N).mean:.1f} / {known.paper('iDECODe n=5')}"
-            for known in classes
+    for title, name, metrics in lines:
+        printed = [known.paper(f"{name} n={N}" if name == IDECODE else name) for known in classes]
+        cells = ["–" if m is None else f"{percent(m)} / {p}" for m, p in zip(metrics, printed, strict=True)]
+        means = [metric.mean for metric in metrics if metric]
+        rows.append([title, *cells, f"{100 * np.mean(means):.1f}" if len(means) == len(metrics) else "–"])
+    return table(["AUROC, ours / the paper's", *(known.kind for known in classes), "mean of ours"], rows)
+
+
+def differences(classes: list[KnownClass]) -> str:
+    """What "±" is, and by how much rivals are better where they and iDECODe were trained several times."""
+    counts = {len(runs) for known in classes for runs in known.methods.values()} - {1}
+    if not counts:
+        return "One training of each."
+    rows = []
+    for name in RIVALS.values():
+        pairs = [(known.kind, known.auroc((name, 1)), known.auroc(OURS)) for known in classes]
+        gains = [
+            f"{kind} {100 * (theirs.mean - ours.mean):+.1f} ± {100 * np.hypot(error(theirs), error(ours)):.1f}"
+            for kind, theirs, ours in pairs
+            if theirs and ours and min(len(theirs.values), len(ours.values)) > 1
         ]
-        rows.append([label, *cells])
-    return table(["AUROC, ours / the paper's", *(known.kind for known in classes)], rows)
+        rows += [f"{name} on {', '.join(gains)}"] if gains else []
+    return (
+        f'Where "±" stands, it is the standard deviation over {" or ".join(map(str, sorted(counts)))} trainings on the same '
+        "pictures, each with a seed of its own; elsewhere there was one training."
+        + f" AUROC less iDECODe's at n={N}, and the standard error of that: {'; '.join(rows)}."
+        * bool(rows)
+    )
+
+
+def error(metric: Metric) -> float:
+    """The standard error of a mean over trainings."""
+    return float(metric.spread / len(metric.values) ** 0.5)
 
 
 def mixing_table(classes: list[KnownClass]) -> tuple[str, float]:
@@ -177,35 +116,36 @@ def mixing_table(classes: list[KnownClass]) -> tuple[str, float]:
 
 
 def rates_table(classes: list[KnownClass]) -> tuple[str, str]:
-    """False detection rates of every calibrated method on its own class, and a sentence."""
+    """False detection rates of every calibrated method on its own class, of first trainings, and a sentence on all trainings."""
     rows, inside = [], list[bool]()
-    for label in ("iDECODe n=5", *RIVALS.values()):
-        scores = [known.rivals.get(label) if label in RIVALS.values() else known.single for known in classes]
-        rates = [None if each is None else rate(each, min(N, each["known"].shape[1])) for each in scores]
-        inside += [each.inside for each in rates if each is not None]
-        if any(rates):
-            rows.append([label, *("–" if each is None else str(each) for each in rates)])
+    for method in (OURS, *(method for method in methods_of(classes) if method != OURS)):
+        by_class = [[rate(run, draws(run)) for run in known.methods.get(method, [])] for known in classes]
+        inside += [each.inside for rates in by_class for each in rates]
+        rows.append([row_title(method), *(str(rates[0]) if rates else "–" for rates in by_class)])
     outside = len(inside) - sum(inside)
     sentence = (
-        f"All {len(inside)} rates lie inside of their bands."
+        f"All {len(inside)} rates lie inside of their bands"
         if not outside
-        else f"{outside} of {len(inside)} rates lie outside of their 99 % bands; about {0.01 * len(inside):.1f} would by chance."
+        else f"{outside} of {len(inside)} rates lie outside of their 99 % bands; about {0.01 * len(inside):.1f} would by chance"
+    )
+    shown = sum(cell != "–" for _, *cells in rows for cell in cells)
+    sentence += (
+        "."
+        if shown == len(inside)
+        else ", those of further trainings, which the table leaves out, among them."
     )
     return table(["flagged in %, [band]", *(known.kind for known in classes)], rows), sentence
 
 
-def above_ours(method: str, classes: list[KnownClass]) -> str:
+def above_ours(name: str, classes: list[KnownClass]) -> str:
     """On how many classes, of those that it was run on, a rival is better, and both means over these; "" where on none."""
-    pairs = [
-        (known.rival_aurocs[method], over_runs(known.single, N).mean)
-        for known in classes
-        if method in known.rival_aurocs
-    ]
+    both = [(known.auroc((name, 1)), known.auroc(OURS)) for known in classes]
+    pairs = [(theirs.mean, ours.mean) for theirs, ours in both if theirs and ours]
     wins = sum(theirs > ours for theirs, ours in pairs)
     if not wins:
         return ""
     theirs, ours = 100 * np.mean(pairs, axis=0)
-    return f"{method} on {wins} of {len(pairs)} classes (mean {theirs:.1f} against {ours:.1f})"
+    return f"{name} on {wins} of {len(pairs)} classes (mean {theirs:.1f} against {ours:.1f})"
 
 
 def verdict(classes: list[KnownClass]) -> str:
@@ -215,11 +155,11 @@ def verdict(classes: list[KnownClass]) -> str:
         f"**With the same network and the same steps these beat iDECODe (n=5):** {'; '.join(better)}."
         if better
         else "No rival that was run beats iDECODe (n=5) with the same network and the same steps."
-        if any(known.rivals for known in classes)
+        if any(known.has_rivals for known in classes)
         else "No rival was run."
     )
-    run = {method for known in classes for method in known.rivals}
-    if missing := [method for method in RIVALS.values() if method not in run]:
+    run = {name for name, _ in methods_of(classes)}
+    if missing := [name for name in RIVALS.values() if name not in run]:
         beaten += f" **Not run here** (they wait for `python -m idecode_core paper one-class`): {', '.join(missing)}."
     five, single = ([over_runs(known.single, n).mean for known in classes] for n in (N, 1))
     above, mean = sum(a > b for a, b in zip(five, single, strict=True)), 100 * float(np.mean(five))
@@ -240,7 +180,7 @@ def one_class(root: Path | str = "checkpoints") -> Section:
             "idecode_core paper one-class --classes all` (slow)."
         )
     superclasses = find(root, "cifar100", CIFAR100_KINDS)
-    compared = [known for known in classes if known.rivals]
+    compared = [known for known in classes if known.has_rivals]
     mixing, gain = mixing_table(classes)
     rates, sentence = rates_table(classes)
     first = classes[0].single
@@ -255,7 +195,8 @@ def one_class(root: Path | str = "checkpoints") -> Section:
     ]
     if compared:
         body += [
-            "Rivals: the same training pictures, backbone, optimiser, gradient steps and pictures per step; one training run each. "
+            "Rivals: the same training pictures, backbone, optimiser, gradient steps and pictures per step. "
+            f"{differences(compared)} "
             "This is a comparison at a small budget, which suits easy questions such as four turns and is far below what the "
             "authors of GM, GOAD, CSI and DeepSVDD spend: it does not say what these methods can reach. Behind the slash stands "
             "the paper's number, quoted there from other papers and networks.",

@@ -24,13 +24,13 @@ from idecode_core.quality.score_sets import label
 from idecode_core.scorer import chunks, prepared
 from idecode_core.scorers.once import OnceScorer
 from idecode_core.training.loop import train
-from idecode_core.training.parts import load_parts
+from idecode_core.training.parts import Parts, load_parts
 from idecode_core.training.recipe import Pictures, Recipe
 from idecode_core.training.recipes import COARSE, get_recipe
 from idecode_core.training.tasks import make_task
 from idecode_core.transforms.rotations import RANGES
-from paper.one_class import RIVALS as TITLES
-from paper.one_class import place
+from paper.one_class_stored import RIVALS as TITLES
+from paper.one_class_stored import place
 from paper.rivals.csi import CSI
 from paper.rivals.goad import GOAD, AffineGOAD
 from paper.rivals.one_class import Budget
@@ -105,16 +105,21 @@ Store = Callable[[Path, str, OnceScorer | ImageScorer, Callable[[Any], NDArray[n
 
 
 def store_idecode(
-    recipe: Recipe[Pictures], root: Path, data_root: Path | None, runs: Path, store: Store
+    recipe: Recipe[Pictures], parts: Parts[ImageSet], root: Path, run: Path, store: Store
 ) -> None:
     """Trained by the recipe: (N, 20) for one range per draw, and (N, 5 * 4) for all four, not yet averaged."""
-    task = make_task(recipe, load_parts(recipe, data_root))
-    scorer = task.scorer(train(task, runs / recipe.name))
+    task = make_task(recipe, parts)
+    scorer = task.scorer(train(task, run))
     assert isinstance(scorer, ImageScorer)
     single = replace(scorer, transforms=replace(scorer.transforms, per_draw="one"))  # type: ignore[type-var]
     wide = place(root, recipe.name, all_ranges=True)
-    store(wide, "", scorer, lambda x: each_variant(scorer, x, ALL_DRAWS).reshape(len(x), -1))
-    store(place(root, recipe.name), "", single, lambda x: single.score(x, n=ONE_DRAWS, seed=0).score_vectors)
+    store(wide, IDECODE, scorer, lambda x: each_variant(scorer, x, ALL_DRAWS).reshape(len(x), -1))
+    store(
+        place(root, recipe.name),
+        IDECODE,
+        single,
+        lambda x: single.score(x, n=ONE_DRAWS, seed=0).score_vectors,
+    )
 
 
 def each_variant(scorer: ImageScorer, x: NDArray[np.uint8], n: int) -> Float32:
@@ -167,28 +172,42 @@ def budget_of(recipe: Recipe[Pictures], training_points: int) -> Budget:
     )
 
 
-def score_one(name: str, method: str, root: Path, data_root: Path | None, runs: Path) -> str:
-    """Fit one method on one set and write its scores; in a process of one thread."""
+def stored_as(method: str, seed: int, budget: int) -> str:
+    """A name on the shelf for each training of a method; what it is, stands in its `About`. iDECODe's first is the place's own.
+
+    >>> stored_as("goad", 0, 10), stored_as("idecode", 0, 1), stored_as("idecode", 2, 1)
+    ('goad-budget-10', '', 'idecode-seed-2')
+    """
+    more = f"-budget-{budget}" * (budget > 1) + f"-seed-{seed}" * (seed > 0)
+    return method + more if more or method != IDECODE else ""
+
+
+def score_one(
+    name: str, method: str, root: Path, data_root: Path | None, runs: Path, seed: int = 0, budget: int = 1
+) -> str:
+    """Fit one method on one set and write its scores; in a process of one thread. The points are those of the recipe, whatever
+    the seed of the training."""
     torch.set_num_threads(1)
     recipe = get_recipe(name)
     points = points_of(recipe, data_root)
+    trained = replace(recipe, seed=seed, epochs=budget * recipe.epochs)
 
     def store(where: Path, kind: str, scorer: Any, scores: Callable[[Any], NDArray[np.floating]]) -> None:
-        about = About(TITLES.get(kind, "iDECODe"), knows=name)
+        about = About(TITLES.get(kind, "iDECODe"), knows=name, seed=seed, budget=budget)
         for empty, images in sets_of(recipe, points):
             scored = replace(empty, score_vectors=scores(images.samples))
-            write_scores(where, scored, scorer_hash(scorer), kind, about)
+            write_scores(where, scored, scorer_hash(scorer), stored_as(kind, seed, budget), about)
 
     if method == IDECODE:
-        store_idecode(recipe, root, data_root, runs, store)
+        run = runs / name / stored_as(method, seed, budget)
+        store_idecode(trained, load_parts(recipe, data_root), root, run, store)
     else:
-        store_rivals(recipe, points, root, method, store)
-    return f"{name}, {method}"
+        store_rivals(trained, points, root, method, store)
+    return f"{name}, {method}, seed {seed}"
 
 
-def is_stored(root: Path, name: str, method: str) -> bool:
-    scorer = "" if method == IDECODE else method
-    return score_path(place(root, name), CALIBRATION, scorer).exists()
+def is_stored(root: Path, name: str, method: str, seed: int = 0, budget: int = 1) -> bool:
+    return score_path(place(root, name), CALIBRATION, stored_as(method, seed, budget)).exists()
 
 
 def score_all(
@@ -199,14 +218,16 @@ def score_all(
     data_root: Path | None,
     runs: Path,
     report: Callable[[str], None],
+    seed: int = 0,
+    budget: int = 1,
 ) -> None:
     """Every named set with every method, method by method, so that useful results come early."""
     unknown = [method for method in methods if method not in METHODS]
     if unknown:
         raise SettingError(f"No method is called {unknown[0]!r}; expected some of {', '.join(METHODS)}.")
-    missing = [(n, m) for m in methods for n in names if not is_stored(root, n, m)]
+    missing = [(n, m) for m in methods for n in names if not is_stored(root, n, m, seed, budget)]
     # New processes, not copies of this one: torch's threads do not survive a fork.
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        started = [pool.submit(score_one, n, m, root, data_root, runs) for n, m in missing]
+        started = [pool.submit(score_one, n, m, root, data_root, runs, seed, budget) for n, m in missing]
         for job in started:
             report(job.result())

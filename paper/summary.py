@@ -15,7 +15,8 @@ from idecode_core.training.recipes import CIFAR10_KINDS
 from paper.audio import DETECTORS as SOUNDS
 from paper.audio import mean_row, paper_means
 from paper.merged import best_reported
-from paper.one_class import find, mixing_table, over_runs, paper_mean
+from paper.one_class import mixing_table, paper_mean
+from paper.one_class_stored import find, over_runs
 from paper.rivals_table import contenders, learned_from_labels, mean_auroc, network_of, shared
 from paper.tables import N, shared_sets
 

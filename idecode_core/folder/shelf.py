@@ -100,6 +100,19 @@ class About:
     cost: Cost | None = None
     accuracy: float | None = None
     """Of its classifier, on the iD test points; where it is not that of the network's own folder."""
+    seed: int = 0
+    """Of its training, where a method is trained several times on the same points."""
+    budget: int = 1
+    """How many times the usual steps its training had."""
+
+    @property
+    def called(self) -> str:
+        """
+        >>> About("GOAD", seed=2, budget=10).called
+        'GOAD, 10 times the steps, seed 2'
+        """
+        longer = f", {self.budget} times the steps" if self.budget > 1 else ""
+        return f"{self.title}{longer}" + (f", seed {self.seed}" if self.seed else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +128,7 @@ class Scores:
     @property
     def title(self) -> str:
         of = (self.about.network or self.about.knows).removeprefix("cifar10-")
-        return f"{self.about.title} ({of})" if of else self.about.title
+        return f"{self.about.called} ({of})" if of else self.about.called
 
     @cached_property
     def calibration(self) -> Calibration:

@@ -1,6 +1,7 @@
 """One-class detection: the experiment's arithmetic, its files, the command, and the detector of horses in the app."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +25,10 @@ from idecode_core.quality.score_sets import image_sets
 from idecode_core.training.recipes import RECIPES, get_recipe, superclass
 from idecode_core.transforms import Rotations
 from paper.commands import numbers
-from paper.one_class import CIFAR10, CIFAR100, RIVALS, mixed, one_class, over_runs, place, rate, read_parts
+from paper.one_class import one_class
 from paper.one_class_scores import RIVALS as FITTED
-from paper.one_class_scores import budget_of, each_variant, points_of, score_all
+from paper.one_class_scores import budget_of, each_variant, is_stored, points_of, score_all, score_one
+from paper.one_class_stored import CIFAR10, CIFAR100, RIVALS, mixed, over_runs, place, rate, trainings
 from paper.rivals.one_class import Budget
 from tests.small import random_images, small_scorer
 from ui.frame.pictures import gallery
@@ -41,10 +43,14 @@ def scores(shift: float, seed: int, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def write_parts(
-    folder: Path, parts: list[np.ndarray], scorer: str = "", groups: np.ndarray | None = None
+    folder: Path,
+    parts: list[np.ndarray],
+    scorer: str = "",
+    groups: np.ndarray | None = None,
+    about: About | None = None,
 ) -> None:
     """Calibration points, horses, and what is no horse."""
-    about = About(RIVALS.get(scorer, "iDECODe"), knows=folder.name)
+    about = about or About(RIVALS.get(scorer, "iDECODe"), knows=folder.name)
     for name, vectors in zip((CALIBRATION, "cifar10-horse", "cifar10"), parts, strict=True):
         label = name.replace("cifar10", "CIFAR-10").replace("-horse", " horse")
         each = groups if name == "cifar10" else None
@@ -121,11 +127,11 @@ def test_the_section_names_the_rivals_that_are_better_first_and_has_all_tables(s
     first = text.split("\n\n")[0]
     csi, ours = [], []
     for name in CIFAR10[:2]:
-        known, strange = (
-            read_parts(place(stored, name), "csi")[part].ravel() for part in ("known", "strange")
-        )
-        csi.append(100 * roc_auc_score([0] * 60 + [1] * 45, np.concatenate([known, strange])))
-        ours.append(100 * over_runs(read_parts(place(stored, name)), 5).mean)
+        found = trainings(place(stored, name))
+        (rival,), (own,) = found["CSI", 1], found["iDECODe", 1]
+        both = np.concatenate([rival["known"], rival["strange"]]).ravel()
+        csi.append(100 * roc_auc_score([0] * 60 + [1] * 45, both))
+        ours.append(100 * over_runs(own, 5).mean)
     assert csi[0] > ours[0]
     assert csi[1] < ours[1]
     assert first.startswith(
@@ -138,6 +144,47 @@ def test_the_section_names_the_rivals_that_are_better_first_and_has_all_tables(s
     assert "86.5" in text  # the paper's, for airplanes
     assert "n=5, mixed" in text
     assert text.count("|---|") == 5
+
+
+def row(text: str, title: str) -> list[str]:
+    """The cells of the only row of this name in which both our numbers and the paper's stand."""
+    (line,) = (line for line in text.splitlines() if line.startswith(f"| {title} |") and " / " in line)
+    return [cell.strip() for cell in line.strip("|").split("|")[1:]]
+
+
+def test_trainings_with_other_seeds_are_a_mean_and_one_with_more_steps_is_a_row_of_its_own(
+    stored: Path,
+) -> None:
+    folder, aurocs = place(stored, CIFAR10[1]), {"iDECODe": [], "CSI": []}
+    # the names on the shelf say nothing: what a training is, stands in its file
+    for name, seed, columns in (("a", 2, 20), ("b", 1, 20), ("c", 1, 1), ("d", 2, 1)):
+        title = "CSI" if columns == 1 else "iDECODe"
+        parts = [scores(shift, 50 * seed + i, (99, columns)) for i, shift in enumerate((0, 0, 1.5))]
+        write_parts(folder, parts, name, about=About(title, knows=folder.name, seed=seed))
+    longer = [scores(shift, i, (99, 1)) for i, shift in enumerate((0, 0, 30))]
+    write_parts(folder, longer, "e", about=About("CSI", knows=folder.name, budget=10))
+    for path in ("", "a", "b", "csi", "c", "d"):
+        known, strange = (
+            shelf.read_score_file(shelf.score_path(folder, name, path)).score_vectors
+            for name in ("cifar10-horse", "cifar10")
+        )
+        truth, n = [0] * len(known) + [1] * len(strange), min(5, known.shape[1])
+        both = np.concatenate([known, strange])
+        runs = [roc_auc_score(truth, both[:, s : s + n].sum(axis=1)) for s in range(0, both.shape[1], n)]
+        aurocs["iDECODe" if n == 5 else "CSI"].append(100 * np.mean(runs))
+    text = one_class(stored).body
+    (mean, other), (spread, other_spread) = (
+        [function(aurocs[title]) for title in ("CSI", "iDECODe")]
+        for function in (np.mean, lambda v: np.std(v, ddof=1))
+    )
+    assert row(text, "CSI")[1] == f"{mean:.1f} ± {spread:.1f} / 98.7"
+    assert row(text, "iDECODe n=5")[1] == f"{other:.1f} ± {other_spread:.1f} / 98.1"
+    assert row(text, "CSI, 10 times the steps") == ["–", "100.0 / 98.7", "–"]
+    assert "over 3 trainings" in text
+    error = np.sqrt(spread**2 / 3 + other_spread**2 / 3)
+    assert f"CSI on cars {mean - other:+.1f} ± {error:.1f}." in text
+    assert "CSI on 1 of 2 classes" in text.split("\n\n")[0]  # with the same steps it loses on cars
+    assert "those of further trainings" in text
 
 
 def test_without_scores_the_experiment_says_how_to_make_them(tmp_path: Path) -> None:
@@ -213,6 +260,34 @@ def test_a_rival_is_fitted_once_and_its_scores_and_their_classes_lie_on_the_shel
     assert one_class_scores.is_stored(tmp_path, "cifar10-horses", "rotnet")
     assert not one_class_scores.is_stored(tmp_path, "cifar10-horses", "idecode")
     assert len(read_scores(folder, scorer="rotnet")) == 3
+
+
+def test_another_seed_trains_again_on_the_same_pictures(
+    tiny_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = get_recipe("cifar10-horses")
+    shows = replace(recipe.shows, model=replace(recipe.shows.model, widths=(4, 4, 4)))
+    quick = replace(recipe, epochs=1, batch=4, shows=shows)
+    monkeypatch.setattr("paper.one_class_scores.get_recipe", lambda name: quick)
+    runs = tmp_path / "runs"
+    for seed, budget in ((0, 1), (1, 1), (0, 2)):
+        for method in ("idecode", "rotnet"):
+            assert not is_stored(tmp_path, quick.name, method, seed, budget)
+            score_one(quick.name, method, tmp_path, tiny_data, runs, seed, budget)
+            assert is_stored(tmp_path, quick.name, method, seed, budget)
+    places = [place(tmp_path, quick.name, wide) for wide in (False, True)]
+    assert [len(trainings(places[wide])["iDECODe", 1]) for wide in (0, 1)] == [2, 2]
+    for title in ("iDECODe", "RotNet", "AUX"):
+        first, second = trainings(places[0])[title, 1]
+        (longer,) = trainings(places[0])[title, 2]
+        for part in ("calibration", "known", "strange"):
+            assert first[part].shape == second[part].shape == longer[part].shape
+            assert (first[part] != second[part]).any()
+            assert (first[part] != longer[part]).any()
+    splits = [dict(np.load(path)) for path in sorted(runs.rglob("split.npz"))]
+    assert len(splits) == 3
+    for split in splits:
+        assert all((split[part] == splits[0][part]).all() for part in split)
 
 
 def test_an_unknown_method_or_class_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
