@@ -199,8 +199,10 @@ def svhn(root: Path | str = "checkpoints") -> Section:
             for name in sets
         ]
         body = (
-            "SVHN's training set is not part of this project's development data, so there are no numbers of ours. Where "
-            "the data is:\n\n"
+            "SVHN's training set is not part of this project's development data, so there are no numbers of ours. What is here are "
+            "1,264 of SVHN's pictures (`svhn-test`, where it is an OOD set); the paper trains on 73,257. They would have to train, "
+            "calibrate and test a detector, some hundred each, and the numbers would say how little can be learned from so few. "
+            "Where the data is:\n\n"
             "```\npython -m idecode_core data fetch svhn cifar10 cifar100\n"
             "torchrun --nproc_per_node=1 -m idecode_core train paper-svhn-projective --out checkpoints/svhn-projective\n"
             "python -m idecode_core paper score-sets checkpoints/svhn-projective\n"
