@@ -1,4 +1,5 @@
-"""Sounds: waveform, log-mel spectrogram with what a draw hides, and how strange each stretch of a recording is."""
+"""Sounds: waveform, log-mel spectrogram with what a draw hides, how strange each stretch of a recording is, and which masks moved
+the score."""
 
 from typing import Any
 
@@ -104,3 +105,24 @@ def block_scores(
     up = {"rangemode": "tozero", "automargin": False}
     layout = {"xaxis": {"range": ends}, "yaxis": up, "margin": SIDES}
     return finish(figure, "Seconds", "Mean score", height, layout)
+
+
+def moved_by_masks(
+    effects: NDArray[np.float64], seconds_per_frame: float, hertz: NDArray[np.floating]
+) -> go.Figure:
+    """Mean score with a cell hidden, less that with it shown: `effects` (bands, frames), NaN where it is not known."""
+    reach = float(np.nanmax(np.abs(effects), initial=0.0)) or 1.0
+    layout, x = seconds_and_hertz(effects.shape[1], seconds_per_frame, hertz)
+    figure = go.Figure(
+        go.Heatmap(
+            z=effects.astype(np.float32),
+            x=x,
+            colorscale=[[0.0, ID], [0.5, "#E8E8E8"], [1.0, OOD]],
+            zmin=-reach,
+            zmax=reach,
+            colorbar={"title": "rises by", "thickness": 10, "outlinewidth": 0},
+            hovertemplate="%{x:.2f} s: hidden, the score rises by %{z:.3g}<extra></extra>",
+            hoverongaps=False,
+        )
+    )
+    return finish(figure, "Seconds", "Frequency (Hz)", 240, layout)

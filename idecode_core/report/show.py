@@ -207,7 +207,7 @@ def score_figure(
 
 def waterfall(inspected: "Inspected") -> Any:
     """The summands of the strangest draw."""
-    from idecode_core.plots.why import score_parts
+    from idecode_core.plots.inspect import score_parts
 
     terms = inspected.terms[int(np.argmax(inspected.score_vector))]
     return score_parts([str(escape(term.name)) for term in terms], [term.value for term in terms])

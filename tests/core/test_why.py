@@ -20,7 +20,8 @@ from idecode_core.image.occlusion import (
     picture_occlusion,
     windows,
 )
-from idecode_core.plots.why import moved_by_masks, score_parts, strange_parts
+from idecode_core.plots.audio import moved_by_masks
+from idecode_core.plots.inspect import score_parts, strange_parts
 from idecode_core.quality.strength import Caught, is_weak, power, power_sentence
 from idecode_core.report.why import parts, sum_in_words
 from idecode_core.scorers.merged import MergedScorer

@@ -19,7 +19,6 @@ from PIL import Image
 from idecode_core.conformal.judge import places
 from idecode_core.detector import Detector
 from idecode_core.plots import inspect as figures
-from idecode_core.plots.why import score_parts
 from idecode_core.report.why import parts, sum_in_words
 from idecode_core.scorer import Inspected, Variant
 from idecode_core.scorers.merged import MergedScorer
@@ -123,7 +122,7 @@ def why(detector: Detector, inspected: Inspected, draw: int, variants: Sequence[
         ]
     if len(bars) > 1:
         chart(
-            score_parts([name for name, _ in bars], [value for _, value in bars]),
+            figures.score_parts([name for name, _ in bars], [value for _, value in bars]),
             key="why_chart",
             alt=f"The parts of the score of draw {draw + 1}: {words}",
         )

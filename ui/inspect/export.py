@@ -11,7 +11,6 @@ from idecode_core.conformal.judge import Verdict, p_by_n
 from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.plots import inspect
-from idecode_core.plots.why import score_parts
 from idecode_core.quality.strength import power, power_sentence
 from idecode_core.report import (
     Inspection,
@@ -156,7 +155,7 @@ def why_figures(detector: Detector, name: str, inspected: Inspected, n: int) -> 
         in_words = "; ".join(f"{part.name}: {part.words}" for part in pieces)
         shown.append(
             Figure(
-                score_parts([part.name for part in pieces], [part.value for part in pieces]),
+                inspect.score_parts([part.name for part in pieces], [part.value for part in pieces]),
                 f"{name}: why its strangest draw, number {draw + 1}, scores {inspected.score_vector[draw]:.3g}. {in_words}.",
             )
         )

@@ -12,7 +12,7 @@ from idecode_core.audio.listening import hidden_cells, mask_effects, spectrogram
 from idecode_core.audio.scorer import InspectedSound, TakesSounds
 from idecode_core.detector import Detector
 from idecode_core.image.occlusion import OcclusionMap, picture_occlusion
-from idecode_core.plots.why import strange_parts
+from idecode_core.plots.inspect import strange_parts
 from idecode_core.report.content import Figure
 from idecode_core.scorers.patches import InspectedPatches
 from ui.frame.cache import session_store
@@ -164,7 +164,7 @@ def map_export(name: str, mapped: Mapped) -> tuple[Figure, ...]:
 
 
 def masks_figure(detector: Detector, inspected: InspectedSound) -> Any:
-    from idecode_core.plots.why import moved_by_masks
+    from idecode_core.plots.audio import moved_by_masks
 
     scorer: Any = detector.scorer
     seen = spectrogram(inspected.clip.sound, scorer.features)
