@@ -89,7 +89,7 @@ class Service:
         (verdict,) = judge(calibration, vector[None], epsilon=cut, aggregate=settings.aggregate)
         if (n, settings.seed) == (self.n, self.settings.seed):  # others are not like the stream's
             self.stream.add(verdict.score)
-        self.metrics.judged(verdict.p_value, verdict.is_ood, self.stream.log_martingale, self.stream.points)
+        self.metrics.judged(verdict.p_value, verdict.is_ood, self.stream)
         return Answer(
             p_value=verdict.p_value,
             is_ood=verdict.is_ood,

@@ -50,16 +50,22 @@ class Metrics:
         self.stream = Gauge(
             "idecode_stream_points", "Points since the martingale started from 1.", registry=self.registry
         )
+        self.sum = Gauge(
+            "idecode_log_shiryaev_roberts",
+            "log of the Shiryaev-Roberts sum: an alarm at log(A) comes falsely once in A points on average, or less often.",
+            registry=self.registry,
+        )
         self._judged = self._flagged = 0
 
-    def judged(self, p_value: float, is_ood: bool, log_martingale: float, points: int) -> None:
+    def judged(self, p_value: float, is_ood: bool, stream: "WatchedStream") -> None:
         self._judged += 1
         self._flagged += is_ood
         self.p_values.observe(p_value)
         self.flagged.inc(int(is_ood))
         self.flag_rate.set(self._flagged / self._judged)
-        self.martingale.set(log_martingale)
-        self.stream.set(points)
+        self.martingale.set(stream.log_martingale)
+        self.sum.set(stream.log_sum)
+        self.stream.set(stream.points)
 
     def text(self) -> bytes:
         return bytes(generate_latest(self.registry))
@@ -70,7 +76,8 @@ MOST_POINTS = 100_000
 
 
 class WatchedStream:
-    """The natural logarithm of the simple jumper on smoothed online p-values; it can be written down and gone on from."""
+    """The natural logarithms of the simple jumper on smoothed online p-values and of its Shiryaev-Roberts sum; they can be written
+    down and gone on from."""
 
     def __init__(
         self, calibration_scores: ArrayLike, generator: np.random.Generator, most: int = MOST_POINTS
@@ -81,7 +88,7 @@ class WatchedStream:
 
     def restart(self) -> None:
         self.ranks, self.jumper = OnlineRanks(self.calibration), SimpleJumper()
-        self.log_martingale = 0.0
+        self.log_martingale, self.log_sum = 0.0, -math.inf
         self.points = 0
 
     def add(self, score: float) -> float:
@@ -89,7 +96,9 @@ class WatchedStream:
         if self.points >= self.most:
             self.restart()
         p = self.ranks.p_value(score, 1.0 - self.generator.random())  # u in (0, 1]
-        self.log_martingale += math.log(self.jumper.growth(p))
+        grown = math.log(self.jumper.growth(p))
+        self.log_martingale += grown
+        self.log_sum = float(np.logaddexp(self.log_sum, 0.0)) + grown  # R_t = (R_{t-1} + 1) M_t / M_{t-1}
         self.points += 1
         return self.log_martingale
 
@@ -100,7 +109,7 @@ class WatchedStream:
                 "calibration": self.calibration,
                 "seen": np.array(self.ranks.seen),
                 "share": self.jumper.share,
-                "log_martingale": np.array(self.log_martingale),
+                "logs": np.array([self.log_martingale, self.log_sum]),
             },
         )
 
@@ -109,7 +118,7 @@ class WatchedStream:
         try:
             saved = read_arrays(
                 path,
-                ("calibration", "seen", "share", "log_martingale"),
+                ("calibration", "seen", "share", "logs"),
                 what="a stream",
                 error=InputError,
                 hint="",
@@ -119,12 +128,14 @@ class WatchedStream:
                 np.array_equal(saved["calibration"], self.calibration)
                 and 0 <= points <= self.most
                 and saved["share"].shape == self.jumper.share.shape
-                and bool(np.isfinite(np.append(saved["seen"], saved["log_martingale"])).all())
+                and saved["logs"].shape == (2,)
+                and bool(np.isfinite(np.append(saved["seen"], saved["logs"])).all())
             )
         except (InputError, TypeError, ValueError):
             return False
         if fits:
             self.ranks.seen = sorted(saved["seen"].astype(np.float64).tolist())
             self.jumper.share = saved["share"].astype(np.float64)
-            self.log_martingale, self.points = float(saved["log_martingale"]), points
+            self.log_martingale, self.log_sum = saved["logs"].astype(np.float64).tolist()
+            self.points = points
         return fits

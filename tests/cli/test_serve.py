@@ -27,7 +27,7 @@ from small import in_a_loop_of_its_own, random_images, small_scorer
 from idecode_core import __version__
 from idecode_core.cli.app import main
 from idecode_core.conformal.settings import Settings
-from idecode_core.conformal.streams import log_simple_jumper, online_p_values
+from idecode_core.conformal.streams import log_simple_jumper, online_p_values, shiryaev_roberts_alarms
 from idecode_core.detector import Detector
 from idecode_core.errors import SettingError
 from idecode_core.files.names import IMAGE_BYTES
@@ -198,6 +198,7 @@ def test_prometheus_sees_requests_rates_p_values_and_the_martingale(service, det
     watched = service.app.state.service.stream
     assert sorted([*calibration, *expected.scores]) == pytest.approx(watched.ranks.seen)
     assert found["idecode_log_martingale"] == pytest.approx(watched.log_martingale)
+    assert found["idecode_log_shiryaev_roberts"] == pytest.approx(watched.log_sum)
     assert found["idecode_stream_points"] == len(IMAGES)
 
 
@@ -208,6 +209,7 @@ def test_the_watched_stream_goes_point_by_point_where_the_library_takes_a_whole_
     path = [watched.add(score) for score in stream]
     p = online_p_values(calibration, stream, generator=np.random.default_rng(5))
     np.testing.assert_allclose(path, log_simple_jumper(p))
+    assert watched.log_sum == pytest.approx(shiryaev_roberts_alarms(p, mean_time=1e300).log_path[-1])
     watched.add(0.0)
     assert (watched.points, len(watched.ranks.seen)) == (1, 41)  # it began again: memory is bounded
 
@@ -501,6 +503,7 @@ def test_the_stream_goes_on_after_a_restart(detector, tmp_path):
     other = WatchedStream(calibration, first)
     assert other.resume(tmp_path / "stream.npz")
     assert [other.add(score) for score in stream[50:]] == pytest.approx(path[50:])
+    assert other.log_sum == pytest.approx(whole.log_sum)
     assert not WatchedStream(calibration + 1, first).resume(tmp_path / "stream.npz")  # of another calibration
     (tmp_path / "stream.npz").write_bytes(b"torn")
     assert not WatchedStream(calibration, first).resume(tmp_path / "stream.npz")
