@@ -14,6 +14,7 @@ from torch import Tensor
 
 from idecode_core.conformal.calibration import Aggregate, Calibration
 from idecode_core.conformal.dirty import trimmed
+from idecode_core.conformal.evidence import stable_discoveries
 from idecode_core.conformal.judge import Judgement, judge
 from idecode_core.conformal.settings import Settings
 from idecode_core.errors import SettingError
@@ -77,6 +78,16 @@ class Detection(Shown, Judgement):
         if len(self) > SHOWN:
             lines.append(f"  ... and {len(self) - SHOWN:,} less strange; to_frame() has all")
         return "\n".join(lines)
+
+    def stable(self, q: float) -> NDArray[np.bool_]:
+        """Who is flagged together, each draw a run of its own (e-BH): at most q of them belong on average, and another seed changes
+        few of the verdicts. Not promised: as many flags as Benjamini-Hochberg has with one seed."""
+        if self.detector is None:
+            raise SettingError(
+                "This detection does not know its detector: detect again to judge it together."
+            )
+        known = self.detector.calibration.score_vectors[:, : self.score_vectors.shape[1]]
+        return stable_discoveries(known.T, self.score_vectors.T, q)
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row per point, as a pandas data frame."""
@@ -190,13 +201,15 @@ class Detector:
         seed: int = 0,
         aggregate: str | Aggregate = "sum",
         sample_rate: int | None = None,
+        outliers: Samples | None = None,
         progress: Progress | None = None,
     ) -> Detection:
         """Algorithm 1, for each point of a batch: files, folders, globs, arrays, tensors, datasets, loaders.
 
         n is 5 if it is left out, or 1 for a detector without random draws.
         With `delta`, the rate is at most epsilon for a share 1 - delta of all calibration sets, not only on average.
-        Sounds as bare arrays need their `sample_rate` in Hz.
+        Sounds as bare arrays need their `sample_rate` in Hz. `outliers` are known samples that do not belong: they say in which
+        draws to look, and the bound is kept (`conformal.integrative`).
         """
         settings = Settings(n, epsilon, delta, aggregate, seed)
         n, cut = settings.draws(self.calibration.n_max, self.name), settings.cut(self.calibration.k)
@@ -207,7 +220,10 @@ class Detector:
             samples = decode(samples, sample_rate)
         kept = samples if not names and isinstance(samples, list | tuple | np.ndarray | Tensor) else None
         drawn = self.scorer.score(samples, n=n, seed=seed, progress=progress)  # g_1, ..., g_n and V(x)
-        judged = judge(self.calibration, drawn.score_vectors, epsilon=cut, aggregate=aggregate)  # F, Eq. 5
+        strange = None if outliers is None else self.score_vectors(outliers, n=n, seed=seed)
+        judged = judge(
+            self.calibration, drawn.score_vectors, epsilon=cut, aggregate=aggregate, outliers=strange
+        )  # F, Eq. 5
         return Detection(
             **vars(judged),
             score_vectors=drawn.score_vectors,

@@ -2,9 +2,8 @@
 
 import math
 import warnings
-from collections.abc import Container
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,10 +11,8 @@ from idecode_core.cli.inputs import SOME_FLAGGED, Csv, Delta, Epsilon, Json, com
 from idecode_core.errors import InputError, NothingFlaggedWarning, WrongSignWarning
 
 if TYPE_CHECKING:
-    from idecode_core.cli.certify_ways import Way
     from idecode_core.files.tables import Table
 
-ADDED = ("p_value", "is_ood")
 TITLES = "p_value,is_ood\n"
 """How the first line of a table that this command has written ends."""
 Column = Annotated[str, typer.Option(help="Title or number of the column that holds the scores.")]
@@ -59,10 +56,22 @@ def certify(
         ),
     ] = "",
     many: Annotated[
-        Literal["each", "bh", "storey", "e-bh", "envelope", "lord++", "saffron", "addis", "e-lond"],
+        Literal[
+            "each",
+            "bh",
+            "storey",
+            "e-bh",
+            "envelope",
+            "lord++",
+            "saffron",
+            "addis",
+            "e-lond",
+            "shiryaev-roberts",
+        ],
         typer.Option(
             help="Flag each at epsilon, or bound the share of false alarms among the flags by epsilon: on average; e-bh with a column of "
-            "scores per seed; envelope with probability 1 - delta for every cut; the last four row by row."
+            "scores per seed; envelope with probability 1 - delta for every cut; lord++ to e-lond row by row; shiryaev-roberts: alarms of a stream, on average "
+            "1 / epsilon rows or more between false ones."
         ),
     ] = "each",
     time: Annotated[
@@ -88,13 +97,16 @@ def certify(
       python -m idecode_core certify normal.csv --test new.csv --column score --shifted-to winter.csv
       python -m idecode_core certify normal.csv --test new.csv --many bh --epsilon 0.1
       python -m idecode_core certify detector/calibration.npz --test scores/ --many e-bh --epsilon 0.1
+      python -m idecode_core certify detector/calibration.npz --test scores/ --outliers known-scores/
+      python -m idecode_core certify normal.csv --test stream.csv --many shiryaev-roberts --epsilon 0.001 --time hour
       python -m idecode_core certify few.csv --test new.csv --column score --folds fold
     """
-    from idecode_core.cli.certify_ways import Way, number_columns
     from idecode_core.conformal import check_epsilon
     from idecode_core.conformal.certify import certify as calibrate
     from idecode_core.files.cells import csv_text
     from idecode_core.files.write import check_output, write_text
+    from idecode_core.quality.columns import before, common_draws, has_vectors, number_columns, summed
+    from idecode_core.quality.ways import Way
 
     check_epsilon(epsilon)
     if out is not None and test is None:
@@ -106,17 +118,18 @@ def certify(
     if out is not None and test is not None:
         check_output(out, (calibration, test), mark=TITLES)
     table, known = None if test is None else _table(test), _table(calibration)
-    of_new = column
-    if many == "e-bh" and not column:  # any of the seeds stands for all in what is shown
-        column = next(iter(number_columns(known)), "")
-        of_new = "" if table is None or "score_vector" in table.titles else column
+    if many == "e-bh" and not column and not has_vectors(known):
+        column = next(iter(number_columns(known)), "")  # any of the seeds stands for all in what is shown
+    of_new = "" if table is not None and has_vectors(table) else column
+    others = [None if path is None else _table(path) for path in (shifted_to, outliers)]
+    draws = common_draws(known, table, *others)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        certified = calibrate(known.scores(column), larger_is, epsilon=epsilon, delta=delta)
+        scores = known.scores(column) if column or not has_vectors(known) else summed(known, "", draws)
+        certified = calibrate(scores, larger_is, epsilon=epsilon, delta=delta)
         threshold = certified.threshold(epsilon, delta)
-        others = [None if path is None else _table(path) for path in (shifted_to, outliers)]
-        way = Way(certified, known, column, groups, others[0], many, others[1], folds, time)
-        rows = [] if table is None else _rows(way, table, way.names[0] if folds else of_new)
+        way = Way(certified, known, column, groups, others[0], many, others[1], folds, time, draws)
+        rows = [] if table is None else way.rows(table, way.names[0] if folds else of_new)
     told = {
         str(warning.message): None
         for warning in caught
@@ -132,7 +145,7 @@ def certify(
         "k": certified.k,
     }
     told_rows = [
-        {**{_before(key, settings): value for key, value in row.items()}, **settings} for row in rows or [{}]
+        {**{before(key, settings): value for key, value in row.items()}, **settings} for row in rows or [{}]
     ]
     for_programs = print_rows(told_rows, as_json=as_json, as_csv=as_csv)
     if not for_programs and way.plain:
@@ -154,41 +167,6 @@ def certify(
         numbers = {None: None, False: 0, True: 1}
         write_text(out, csv_text([{**row, "is_ood": numbers[row["is_ood"]]} for row in rows]))
     raise typer.Exit(SOME_FLAGGED if count else 0)
-
-
-def _rows(way: "Way", table: "Table", column: str) -> list[dict[str, Any]]:
-    """The rows of the user's table, in their order and with all their columns, and what is said of each."""
-    import numpy as np
-
-    place, scores = table.place(column), table.scores(column, empty_is_nan=True)
-    scored = np.flatnonzero(~np.isnan(scores))
-    added: dict[str, list[Any]] = {name: [] for name in ADDED}
-    if scored.size:
-        p, flagged = way.judge(table, scores, scored)
-        added = {
-            name: said.tolist()
-            for name, said in (*way.columns.items(), *zip(ADDED, (p, flagged), strict=True))
-        }
-    verdicts = dict(zip(scored.tolist(), zip(*added.values(), strict=True), strict=True))
-    nothing = (None,) * len(added)
-    titles = table.titles or tuple(f"column {i + 1}" for i in range(len(table.columns)))
-    names: list[str] = []
-    for i, title in enumerate(titles):
-        name = _before(title or f"column {i + 1}", added)
-        if i == place and (not table.titles or name != titles[i]):
-            name = "score"
-        names.append(f"{name} (column {i + 1})" if name in names else name)
-    cells = [values.to_pylist() for values in table.columns]
-    cells[place] = [score if i in verdicts else None for i, score in enumerate(scores.tolist())]
-    return [
-        {**dict(zip(names, row, strict=True)), **dict(zip(added, verdicts.get(i, nothing), strict=True))}
-        for i, row in enumerate(zip(*cells, strict=True))
-    ]
-
-
-def _before(title: str, taken: Container[str]) -> str:
-    """The title of a column of the user's, which never stands in the way of one that is added."""
-    return f"{title}_before" if title in taken else title
 
 
 def _table(path: Path) -> "Table":

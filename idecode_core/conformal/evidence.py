@@ -40,6 +40,16 @@ def derandomised_e_values(calibration_scores: ArrayLike, test_scores: ArrayLike,
     )
 
 
+def stable_discoveries(calibration_scores: ArrayLike, test_scores: ArrayLike, q: float) -> NDArray[np.bool_]:
+    """e-BH at q over runs: scores (runs, k) and (runs, m), a run per seed or per draw. (m,)
+
+    >>> generator = np.random.default_rng(0)
+    >>> stable_discoveries(generator.normal(size=(5, 200)), generator.normal(size=(5, 4)) + [9, 9, 0, 0], q=0.2)
+    array([ True,  True, False, False])
+    """
+    return e_benjamini_hochberg(derandomised_e_values(calibration_scores, test_scores, q / 2), q)
+
+
 def _e_values(calibration: FloatArray, test: FloatArray, q: float) -> FloatArray:
     cuts = np.unique(np.concatenate([calibration, test]))  # rising; points of one score are counted together
     known = calibration.size - np.searchsorted(np.sort(calibration), cuts, side="left")

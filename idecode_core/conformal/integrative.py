@@ -86,10 +86,11 @@ def _outlier_ranks(inside: FloatArray, outside: FloatArray) -> IntArray:
 
 def gain(calibration: ArrayLike, outliers: ArrayLike, epsilon: float) -> tuple[float, float]:
     """Shares of the second half of the outliers that are flagged with the help of the first half, and by a plain sum of
-    scores of spread 1. Of ten outliers that is five: a hint, not a measurement."""
+    scores of spread 1; NaN where there is only one. Of ten outliers that is five: a hint, not a measurement."""
     known, strange, _ = _checked(calibration, outliers, outliers)
-    half = max(len(strange) // 2, 1)
-    learned, rest = strange[:half], strange[half:] if len(strange) > 1 else strange
+    if len(strange) < 2:
+        return float("nan"), float("nan")
+    learned, rest = strange[: len(strange) // 2], strange[len(strange) // 2 :]
     with_them = integrative_p_values(known, learned, rest) < epsilon
     spread = np.maximum(known.std(axis=0), 1e-12)
     plain = p_values((known / spread).sum(axis=1), (rest / spread).sum(axis=1)) < epsilon

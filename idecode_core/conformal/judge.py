@@ -13,7 +13,9 @@ from idecode_core import conformal
 from idecode_core.conformal import FloatArray, IntArray, checked_scores
 from idecode_core.conformal.calibration import Aggregate, Calibration, aggregate_scores
 from idecode_core.conformal.groups import mondrian_p_values
+from idecode_core.conformal.integrative import integrative_p_values
 from idecode_core.conformal.multiple import benjamini_hochberg, benjamini_hochberg_cut
+from idecode_core.conformal.weighted import weighted_p_values, weighted_selection
 from idecode_core.errors import SettingError
 
 
@@ -46,7 +48,7 @@ class Judgement:
     p_values: FloatArray  # (batch,): P of Eq. 5
     is_ood: NDArray[np.bool_]  # (batch,)
     threshold: float
-    """The score above which a point is flagged; inf when none can be. With groups, that of all groups together."""
+    """The score above which a point is flagged; inf when none can be. With groups, weights or outliers, that without them."""
     k: int
     epsilon: float
     together: bool = False
@@ -80,14 +82,18 @@ def judge(
     aggregate: str | Aggregate = "sum",
     smoothed_by: Sequence[np.random.Generator] | None = None,
     groups: tuple[ArrayLike, ArrayLike] | None = None,
+    weights: tuple[ArrayLike, ArrayLike] | None = None,
+    outliers: ArrayLike | None = None,
     false_discovery_control: bool = False,
 ) -> Judgement:
     """Verdicts from score vectors (batch, at least n), by their first n entries; by all of them when n is None. p-values do not
     depend on epsilon.
 
     `smoothed_by` holds one generator per point, see `smoothing_generator`. `groups` are the calibration points' and
-    the test points' groups: a point is then ranked within its own. With `false_discovery_control` the batch is judged
-    together by Benjamini-Hochberg at q = epsilon, in place of p < epsilon.
+    the test points' groups: a point is then ranked within its own. `weights` are the calibration points' and the test points'
+    for a source that has shifted (`conformal.weighted`), `outliers` the score vectors of known outliers, which say in which draws to
+    look (`conformal.integrative`). With `false_discovery_control` the batch is judged together by Benjamini-Hochberg at q = epsilon,
+    in place of p < epsilon; with weights by weighted selection.
 
     >>> calibration = Calibration([[0.1, 0.2], [0.3, 0.1], [0.5, 0.9]])
     >>> judge(calibration, [[0.4, 0.5]], n=2, epsilon=0.3).p_values
@@ -102,8 +108,22 @@ def judge(
     conformal.check_epsilon(epsilon)
     calibration_scores = calibration.scores(n, aggregate)  # (k,)
     scores = aggregate_scores(vectors[:, :n], aggregate)  # (batch,): F(V(x))
-    p = _p_values(calibration_scores, scores, smoothed_by, groups)  # Eq. 5
+    asked = [option is not None for option in (smoothed_by, groups, weights, outliers)]
+    if sum(asked) > 1 or (outliers is not None and false_discovery_control):
+        raise SettingError(
+            "Smoothed p-values, groups, weights and outliers do not go together, nor outliers with false discovery control: nothing is "
+            "proven for both; leave one of them out."
+        )
+    if outliers is not None:
+        strange = checked_scores(outliers, "outliers", ndim=2)[:, :n]
+        p = integrative_p_values(calibration.score_vectors[:, :n], strange, vectors[:, :n])
+    elif weights is not None:
+        p = weighted_p_values(calibration_scores, weights[0], scores, weights[1])
+    else:
+        p = _p_values(calibration_scores, scores, smoothed_by, groups)  # Eq. 5
     is_ood = benjamini_hochberg(p, epsilon) if false_discovery_control else p < epsilon
+    if weights is not None and false_discovery_control:
+        is_ood = weighted_selection(calibration_scores, weights[0], scores, weights[1], epsilon)
     cut = benjamini_hochberg_cut(p, epsilon) if false_discovery_control else epsilon
     return Judgement(
         scores,
@@ -124,8 +144,6 @@ def _p_values(
     groups: tuple[ArrayLike, ArrayLike] | None,
 ) -> FloatArray:
     if groups is not None:
-        if smoothed_by is not None:
-            raise SettingError("Groups and smoothed p-values do not go together; leave one of them out.")
         return mondrian_p_values(calibration_scores, groups[0], scores, groups[1])
     if smoothed_by is None:
         return conformal.p_values(calibration_scores, scores)

@@ -193,7 +193,7 @@ def under_shift(
     order = generator.permutation(batch.size)
     learned, tried = batch[order[: batch.size // 2]], batch[order[batch.size // 2 :]]
     sets = [tried, *(checked_scores(scores, "scores") for scores in others)]
-    weights, *set_weights = density_ratio(*(_places(known, scores) for scores in (known, learned, *sets)))
+    weights, *set_weights = density_ratio(*(places(known, scores) for scores in (known, learned, *sets)))
     check_effective(weights, epsilon)
     rates = tuple(
         (
@@ -205,7 +205,7 @@ def under_shift(
     return UnderShift(weights, rates)
 
 
-def _places(known: FloatArray, scores: FloatArray) -> FloatArray:
+def places(known: FloatArray, scores: FloatArray) -> FloatArray:
     """log u and log (1 - u) of each score's place u among the known ones: (points, 2). Linear in them, the classifier takes the
     places of the new source to follow a Beta law, which is flat where nothing has shifted."""
     in_order = np.sort(known)

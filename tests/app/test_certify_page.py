@@ -1,11 +1,18 @@
 """The Certify page through Streamlit's AppTest, and the notebook that it hands out."""
 
+import contextlib
+import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
+from typer.testing import CliRunner
 
+from idecode_core.cli.app import app as cli
 from idecode_core.conformal.certify import certify
+from idecode_core.conformal.groups import mondrian_p_values
+from idecode_core.conformal.integrative import integrative_p_values
 from idecode_core.files.names import SCORES_BYTES
 from idecode_core.plots.histograms import Group, score_histograms
 from idecode_core.plots.style import CALIBRATION
@@ -126,3 +133,84 @@ def test_the_example_flags_what_is_no_clothing_and_keeps_the_rate_on_clothing():
     flagged = table["row"][table["verdict"] == "flagged"]
     assert (flagged <= 200).sum() <= 20  # clothing; 10 are expected and 21 or more have a chance below 0.001
     assert (flagged > 200).sum() >= 100
+
+
+def table_of(**columns) -> bytes:
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+    return "\n".join(lines).encode()
+
+
+def brought(known: bytes, new: bytes, **state: object) -> AppTest:
+    app = page(**state)
+    app.file_uploader(key="certify_normal").set_value(("normal.csv", known, CSV))
+    return app.file_uploader(key="certify_new").set_value(("new.csv", new, CSV)).run()
+
+
+def judged(app: AppTest) -> list[bool]:
+    """In the order of the file."""
+    table = app.dataframe[1].value.sort_values("row")
+    return (table["verdict"] == "flagged").tolist()
+
+
+@pytest.mark.parametrize(
+    ("many", "words_said"),
+    [("bh", "these very flags"), ("storey", "these very flags"), ("saffron", "proven for independent ones"),
+     ("envelope", "chosen after looking"), ("shiryaev-roberts", "mean time to an alarm"), ("e-bh", "e\\-BH over 2 seeds")],
+)  # fmt: skip
+def test_new_scores_are_judged_together_or_as_a_stream_as_the_command_does(many, words_said, tmp_path):
+    """The promise, what is not promised, the rows and the command that gives the same."""
+    generator = np.random.default_rng(2)
+    first = generator.normal(size=2_000)
+    known = table_of(score=first, again=first + generator.normal(size=2_000) / 3)
+    strange = np.where(np.arange(40) >= 20, 6.0, 0.0) + generator.normal(size=40)
+    new = table_of(score=strange, again=strange + generator.normal(size=40) / 3)
+    app = brought(known, new, c_many=many, c_epsilon=0.6 if many == "saffron" else 0.2)
+    no_trouble(app)
+    assert words_said in words(app)
+    assert "ot promised" in words(app)
+    command = app.code[0].value.split()
+    assert command[:2] == ["idecode", "certify"]
+    (tmp_path / "normal.csv").write_bytes(known)
+    (tmp_path / "new.csv").write_bytes(new)
+    shell = CliRunner()
+    with contextlib.chdir(tmp_path):
+        found = shell.invoke(cli, [*command[1:], "--json"])
+    assert judged(app) == [json.loads(line)["is_ood"] for line in found.stdout.splitlines()]
+    assert any(judged(app))
+
+
+def test_groups_known_outliers_a_shift_and_folds_are_on_the_page():
+    generator = np.random.default_rng(3)
+    light, score = generator.normal(size=300), generator.normal(size=300)
+    camera = np.array(["a", "b"])[np.arange(300) % 2]
+    known = table_of(score=score, light=light, camera=camera)
+    new = table_of(score=score[:50] + 0.1, light=light[:50] - 0.3, camera=camera[:50])
+    app = brought(known, new, c_beside="groups")
+    app.selectbox(key="c_groups").set_value("camera").run()
+    no_trouble(app)
+    assert "One threshold for all flags" in words(app)
+    both = np.stack([score, light], axis=1)
+    expected = mondrian_p_values(score, camera, score[:50] + 0.1, camera[:50]) < 0.05
+    assert judged(app) == expected.tolist()
+    app.selectbox(key="c_beside").set_value("outliers").run()
+    strange = generator.normal((0, 5), size=(9, 2))
+    file = table_of(score=strange[:, 0], light=strange[:, 1])
+    app.file_uploader(key="certify_outliers").set_value(("strange.csv", file, CSV)).run()
+    no_trouble(app)
+    asked = np.stack([score[:50] + 0.1, light[:50] - 0.3], axis=1)
+    assert judged(app) == (integrative_p_values(both, strange, asked) < 0.05).tolist()
+    assert "9 known outliers help to read 2 scores" in words(app)
+    assert "--outliers strange.csv" in app.code[0].value
+    app.selectbox(key="c_beside").set_value("shifted_to").run()
+    batch = table_of(score=score[:100], light=light[:100] - 0.4)
+    app.file_uploader(key="certify_shifted_to").set_value(("winter.csv", batch, CSV)).run()
+    no_trouble(app)
+    assert "300 calibration points count as" in words(app)
+    app.file_uploader(key="certify_shifted_to").set_value(
+        ("far.csv", table_of(score=[0] * 50, light=[99] * 50), CSV)
+    ).run()
+    assert "too far from the calibration points" in app.warning[0].value
+    app.selectbox(key="c_beside").set_value("").run()
+    app.selectbox(key="c_many").set_value("bh").run()
+    app.segmented_control(key="c_sure").set_value("90%").run()
+    assert app.warning[0].value.startswith("How sure goes with How envelope")

@@ -14,7 +14,8 @@ from idecode_core.conformal.groups import mondrian_p_values
 from idecode_core.conformal.integrative import integrative_p_values
 from idecode_core.conformal.multiple import benjamini_hochberg
 from idecode_core.conformal.online import online_discoveries
-from idecode_core.conformal.weighted import density_ratio, weighted_p_values, weighted_selection
+from idecode_core.conformal.streams import online_p_values, shiryaev_roberts_alarms
+from idecode_core.conformal.weighted import density_ratio, places, weighted_p_values, weighted_selection
 
 
 @pytest.fixture
@@ -36,10 +37,14 @@ def tables(tmp_path):
     return tmp_path, known, new, winter
 
 
-def rows(out: str) -> tuple[np.ndarray, np.ndarray]:
+def rows_of(out: str) -> tuple[np.ndarray, np.ndarray]:
     found = [json.loads(line) for line in out.splitlines()]
-    assert all(row["threshold"] is None for row in found)
     return np.array([row["p_value"] for row in found]), np.array([row["is_ood"] for row in found])
+
+
+def rows(out: str) -> tuple[np.ndarray, np.ndarray]:
+    assert all(json.loads(line)["threshold"] is None for line in out.splitlines())
+    return rows_of(out)
 
 
 def test_each_row_is_ranked_within_its_group_and_the_worst_treated_group_is_named_first(
@@ -247,3 +252,57 @@ def test_a_stream_that_goes_back_in_time_is_refused(tables, capsys, times, words
     status, _, err = run(capsys, *asked, "--many", "lord++")
     assert (status, words in err, err.count("\n")) == ((2, True, 1) if words else (0, True, 0))
     assert "--time goes with --many lord++" in run(capsys, *asked)[2]
+
+
+def test_a_stream_has_alarms_where_it_changes_and_at_most_epsilon_of_the_rows_are_false_ones(
+    tmp_path, capsys
+) -> None:
+    generator = np.random.default_rng(6)
+    known, stream = generator.normal(size=200), generator.normal(size=120) + 4 * (np.arange(120) >= 60)
+    for name, side in (("known.csv", known), ("stream.csv", stream)):
+        np.savetxt(tmp_path / name, -side, header="score", comments="", fmt="%.17g")
+    asked = (tmp_path / "known.csv", "--test", tmp_path / "stream.csv", "--many", "shiryaev-roberts")
+    asked = (*asked, "--epsilon", 0.002, "--larger-is", "normal")
+    p, flagged = rows(run(capsys, *asked, "--json")[1])
+    expected = online_p_values(known, stream, generator=np.random.default_rng(0))
+    np.testing.assert_allclose(p, expected, rtol=1e-12)
+    alarms = shiryaev_roberts_alarms(expected, mean_time=500).alarms
+    np.testing.assert_array_equal(np.flatnonzero(flagged), alarms)
+    assert 60 <= alarms[0] < 80
+    assert f"the first comes at row {alarms[0] + 1}" in (out := run(capsys, *asked)[1])
+    assert "at least 500 rows" in out
+    assert "nothing is proven" in run(capsys, *asked, "--delta", 0.1)[2]
+
+
+def test_score_vectors_of_a_detector_are_summed_learn_from_outliers_and_are_weighted(
+    tmp_path, capsys
+) -> None:
+    generator = np.random.default_rng(7)
+    known, new = generator.normal(size=(300, 4)), generator.normal(size=(50, 3))
+    new[:10, 1] += 6
+    strange = generator.normal((0, 6, 0, 0, 0), size=(8, 5))
+    batch = generator.normal(-0.3, 1, size=(200, 4))
+    np.savez(tmp_path / "calibration.npz", score_vectors=known)
+    for name, vectors in (("new", new), ("known", strange), ("batch", batch)):
+        (tmp_path / name).mkdir()
+        table = pa.table({"score": vectors.sum(axis=1), "score_vector": vectors.tolist()})
+        pq.write_table(table, tmp_path / name / "part-0000000000-a.parquet")
+    asked = (tmp_path / "calibration.npz", "--test", tmp_path / "new", "--json")
+    p, _ = rows_of(run(capsys, *asked)[1])
+    np.testing.assert_array_equal(p, p_values(known[:, :3].sum(axis=1), new.sum(axis=1)))
+    p, _ = rows_of(run(capsys, *asked, "--outliers", tmp_path / "known")[1])
+    np.testing.assert_array_equal(p, integrative_p_values(known[:, :3], strange[:, :3], new))
+    assert (p < 0.05)[:10].all()
+    p, _ = rows_of(run(capsys, *asked, "--shifted-to", tmp_path / "batch")[1])
+    old, here, shifted = (side[:, :3].sum(axis=1) for side in (known, new, batch))
+    weights, own = density_ratio(places(old, old), places(old, shifted), places(old, here))
+    np.testing.assert_allclose(p, weighted_p_values(old, weights, here, own), rtol=1e-9)
+
+
+def test_one_known_outlier_is_not_tried_on_itself(tables, capsys) -> None:
+    folder = tables[0]
+    (folder / "strange.csv").write_text("score,light\n9,4\n")
+    asked = (folder / "normal.csv", "--test", folder / "new.csv", "--column", "score")
+    out = run(capsys, *asked, "--outliers", folder / "strange.csv")[1]
+    assert "1 known outlier helps to read 2 scores" in out
+    assert "One alone leaves none to try it on." in out

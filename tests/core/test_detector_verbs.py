@@ -1,6 +1,7 @@
 """What people who come from torch, scikit-learn and pandas do without thinking works here too."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from idecode_core import Detector, load_detector
 from idecode_core.conformal.conditional import corrected_epsilon
+from idecode_core.conformal.evidence import derandomised_e_values, e_benjamini_hochberg
+from idecode_core.conformal.integrative import integrative_p_values
 from idecode_core.errors import IdecodeError, NothingFlaggedWarning
 from idecode_core.files.find import expanded
 
@@ -188,3 +191,15 @@ def test_delta_compares_with_the_corrected_epsilon_and_remembers_what_was_asked(
 def test_detectors_are_loaded_by_name_from_any_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert load_detector("fashion-rotations").name == "fashion-rotations"
+
+
+def test_known_outliers_and_e_bh_over_draws_are_the_functions_of_the_statistics_room(detector, expected):
+    known = detector.calibration.score_vectors
+    strange = detector.score_vectors(255 - IMAGES, n=3)
+    found = detector.detect(IMAGES, n=3, outliers=255 - IMAGES)
+    np.testing.assert_array_equal(found.p_values, integrative_p_values(known, strange, expected))
+    assert (found.p_values != detector.detect(IMAGES, n=3).p_values).any()
+    e = derandomised_e_values(known.T, expected.T, 0.4)
+    np.testing.assert_array_equal(found.stable(0.8), e_benjamini_hochberg(e, 0.8))
+    with pytest.raises(IdecodeError, match="does not know its detector"):
+        replace(found, detector=None).stable(0.1)

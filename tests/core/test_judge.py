@@ -12,7 +12,9 @@ from scipy import stats
 
 from idecode_core.conformal.calibration import AGGREGATES, Calibration
 from idecode_core.conformal.groups import mondrian_p_values
+from idecode_core.conformal.integrative import integrative_p_values
 from idecode_core.conformal.judge import judge, p_by_n, places, smoothing_generator
+from idecode_core.conformal.weighted import weighted_p_values, weighted_selection
 from idecode_core.errors import SettingError
 
 GENERATOR = np.random.default_rng(7)
@@ -169,3 +171,22 @@ def test_an_epsilon_that_cannot_flag_has_no_threshold() -> None:
     found = judge(CALIBRATION, VECTORS, epsilon=0.01)  # the smallest p-value is 1/100
     assert found.threshold == math.inf
     assert not found.is_ood.any()
+
+
+def test_weights_and_known_outliers_change_p_values_and_not_scores() -> None:
+    known, new = CALIBRATION.score_vectors[:, :4], VECTORS[:, :4]
+    weights = GENERATOR.exponential(size=99), GENERATOR.exponential(size=40)
+    sides = known.sum(axis=1), weights[0], new.sum(axis=1), weights[1]
+    found = judge(CALIBRATION, VECTORS, n=4, epsilon=0.2, weights=weights)
+    np.testing.assert_allclose(found.p_values, weighted_p_values(*sides), rtol=1e-12)
+    np.testing.assert_array_equal(found.is_ood, found.p_values < 0.2)
+    together = judge(CALIBRATION, VECTORS, n=4, epsilon=0.9, weights=weights, false_discovery_control=True)
+    np.testing.assert_array_equal(together.is_ood, weighted_selection(*sides, 0.9))
+    assert together.is_ood.any()
+    strange = GENERATOR.exponential(4, size=(6, 5))
+    found = judge(CALIBRATION, VECTORS, n=4, epsilon=0.2, outliers=strange)
+    np.testing.assert_array_equal(found.p_values, integrative_p_values(known, strange[:, :4], new))
+    np.testing.assert_allclose(found.scores, new.sum(axis=1))
+    for options in ({"weights": weights}, {"false_discovery_control": True}):
+        with pytest.raises(SettingError, match="nothing is proven for both"):
+            judge(CALIBRATION, VECTORS, n=4, epsilon=0.2, outliers=strange, **options)

@@ -20,6 +20,7 @@ from ui.frame.uploads import score_files
 if TYPE_CHECKING:
     from idecode_core.conformal import FloatArray
     from idecode_core.conformal.certify import Certified
+    from idecode_core.files.tables import Table
 
 
 EXAMPLE = "fashion-rotations"
@@ -43,6 +44,9 @@ class Scores:
     column: str = ""
     kept: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """The other columns of the file of new scores, such as an id: title -> cells."""
+    known: "Table | None" = None
+    table: "Table | None" = None
+    """Both files with all their columns, for `judged.another_way`."""
 
 
 def example() -> Scores:
@@ -54,11 +58,23 @@ def example() -> Scores:
     from idecode_core.folder.stored import open_stored
 
     stored = open_stored(find_detector(EXAMPLE))
-    known, strange = (
-        aggregate_scores(score_set.score_vectors[:EXAMPLE_POINTS, :5].astype(np.float64))
-        for score_set in (stored.id_set, stored.ood_sets[0])
-    )
-    return Scores(stored.calibration.scores(5), np.concatenate([known, strange]), ("normal.csv", "new.csv"))
+    sets = (stored.id_set, stored.ood_sets[0])
+    new = np.concatenate([one.score_vectors[:EXAMPLE_POINTS, :5].astype(np.float64) for one in sets])
+    sides = stored.calibration.score_vectors[:, :5], new
+    names = "normal.csv", "new.csv"
+    known, table = (_example_table(name, side) for name, side in zip(names, sides, strict=True))
+    return Scores(stored.calibration.scores(5), aggregate_scores(new), names, known=known, table=table)
+
+
+def _example_table(name: str, vectors: "FloatArray") -> "Table":
+    """A score, and the draws that it is the sum of, which stand for seeds."""
+    import pyarrow as pa
+
+    from idecode_core.conformal.calibration import aggregate_scores
+    from idecode_core.files.tables import Table
+
+    columns = aggregate_scores(vectors), list(vectors)
+    return Table(name, ("score", "score_vector"), [pa.chunked_array([pa.array(cells)]) for cells in columns])
 
 
 def bring() -> Scores | None:
@@ -74,13 +90,13 @@ def bring() -> Scores | None:
     if "normal" not in good:
         return None
     names = tuple(files[slot][0] if slot in files else "" for slot in SLOTS)
-    new, kept = good.get("new", (None, {}))
-    return Scores(good["normal"][0], new, (names[0], names[1]), column, kept)
+    new, kept, table = good.get("new", (None, {}, None))
+    return Scores(good["normal"][0], new, (names[0], names[1]), column, kept, good["normal"][2], table)
 
 
 @st.cache_data(show_spinner=False, max_entries=8, scope="session")
-def _read(name: str, data: bytes, column: str) -> "tuple[FloatArray, dict[str, list[Any]]] | str":
-    """The scores of a file and its other columns, or why it cannot be used."""
+def _read(name: str, data: bytes, column: str) -> "tuple[FloatArray, dict[str, list[Any]], Table] | str":
+    """The scores of a file, its other columns and all of it, or why it cannot be used."""
     from idecode_core.errors import IdecodeError
     from idecode_core.files.archives import File
     from idecode_core.files.tables import read_table
@@ -96,7 +112,7 @@ def _read(name: str, data: bytes, column: str) -> "tuple[FloatArray, dict[str, l
         for i, (title, cells) in enumerate(zip(titles, table.columns, strict=True))
         if i != place
     }
-    return scores, kept
+    return scores, kept, table
 
 
 NAMES = {"c_larger_is": "what a larger score is", "c_epsilon": "epsilon", "c_sure": "how sure"}
@@ -149,6 +165,9 @@ def result(scores: Scores, settings: dict[str, Any]) -> None:
     show(figure, key="certify_scores", look_for=caption)
     if p is not None:
         _table(certified, scores, p, flagged)
+        from ui.certify.judged import another_way
+
+        another_way(scores, settings)
     if isfinite(limit):
         with st.expander("Use it in a service", icon=":material/code:"):
             st.code(certified.snippet(), language="python")

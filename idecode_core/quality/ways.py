@@ -1,7 +1,8 @@
-"""How `certify` judges new rows: each alone, within its group, weighted for a source that has shifted, or many together."""
+"""How new rows of a user's table are judged, by command and page: each alone, within its group, weighted for a source that has shifted,
+with the help of known outliers, in folds, or many together."""
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,20 +10,32 @@ from numpy.typing import NDArray
 from idecode_core.conformal import p_values
 from idecode_core.conformal.conditional import corrected_epsilon
 from idecode_core.conformal.cross import cross_p_values, promise
-from idecode_core.conformal.evidence import derandomised_e_values, e_benjamini_hochberg, envelope
+from idecode_core.conformal.evidence import envelope, stable_discoveries
 from idecode_core.conformal.groups import mondrian_p_values, rates_by_group, reading
 from idecode_core.conformal.integrative import gain, integrative_p_values
 from idecode_core.conformal.merging import twice_the_mean
 from idecode_core.conformal.multiple import benjamini_hochberg, storey
 from idecode_core.conformal.online import PROCEDURES, check_order, online_discoveries
+from idecode_core.conformal.streams import online_p_values, shiryaev_roberts_alarms
 from idecode_core.conformal.weighted import (
     check_effective,
     density_ratio,
+    places,
     weighted_p_values,
     weighted_selection,
     what_it_costs,
 )
-from idecode_core.errors import IdecodeError, InputError, SettingError
+from idecode_core.errors import InputError, SettingError
+from idecode_core.quality.columns import (
+    features,
+    has_vectors,
+    matrix,
+    number_columns,
+    seeds,
+    summed,
+    taken,
+    with_verdicts,
+)
 
 if TYPE_CHECKING:
     from idecode_core.conformal import FloatArray
@@ -32,6 +45,10 @@ if TYPE_CHECKING:
     Verdicts = tuple[FloatArray, NDArray[np.bool_]]
     Rows = NDArray[np.int64]
 
+ADDED = ("p_value", "is_ood")
+STREAM = "shiryaev-roberts"
+IN_TIME = (*PROCEDURES, STREAM)
+"""They judge a row by those before it."""
 TOGETHER = {
     "--folds": ("each",),
     "--outliers": ("each",),
@@ -66,6 +83,8 @@ class Way:
     outliers: "Table | None" = None
     folds: str = ""
     time: str = ""
+    draws: int = 0
+    """Of a detector's score vectors, how many are summed to a score."""
     said: list[str] = field(default_factory=list)
     columns: "dict[str, FloatArray]" = field(default_factory=dict)
     """What is said of each row beside its p-value and flag."""
@@ -86,9 +105,9 @@ class Way:
                 "--delta goes with --many envelope, or with --many each, alone or with --groups: nothing is proven for it with the others. "
                 "Leave one of them out."
             )
-        if self.time and self.many not in PROCEDURES:
+        if self.time and self.many not in IN_TIME:
             raise SettingError(
-                f"--time goes with --many {', '.join(PROCEDURES)}, which judge a row by those before it; for {self.many} the order does not "
+                f"--time goes with --many {', '.join(IN_TIME)}, which judge a row by those before it; for {self.many} the order does not "
                 "matter. Leave one of them out."
             )
 
@@ -110,6 +129,16 @@ class Way:
         """The folds, and so the titles of the columns of new scores."""
         return sorted({str(name) for name in self.known.labels(self.folds)})
 
+    def rows(self, table: "Table", column: str) -> list[dict[str, Any]]:
+        """The rows of the user's table, in their order and with all their columns, and what is said of each."""
+        place = 0 if has_vectors(table) and not table.titles else table.place(column)
+        scores = summed(table, column, self.draws)
+        scored = np.flatnonzero(~np.isnan(scores))
+        verdicts = self.judge(table, scores, scored) if scored.size else (np.empty(0), np.empty(0, np.bool_))
+        return with_verdicts(
+            table, place, scores, {**self.columns, **dict(zip(ADDED, verdicts, strict=True))}
+        )
+
     def judge(self, table: "Table", scores: "FloatArray", scored: "Rows") -> "Verdicts":
         """p-values and flags of the rows `scored`, by the scores of all rows of the user's table."""
         if self.time:
@@ -117,6 +146,8 @@ class Way:
             check_order(table.columns[place].to_pylist(), table.first_line)
         if self.many == "e-bh":
             return self._over_seeds(table, scored)
+        if self.many == STREAM:
+            return self._stream(scores[scored])
         if self.folds:
             return self._across_folds(table, scored)
         if self.groups:
@@ -149,19 +180,36 @@ class Way:
         """A score for each seed: the draws of a detector's score vectors, or the columns of numbers."""
         sign, q = -1 if self.certified.larger_is == "normal" else 1, self.certified.epsilon
         names = number_columns(self.known)
-        known, new = (sign * _seeds(side, names).T for side in (self.known, _taken(table, scored)))
-        seeds = min(len(known), len(new))  # the first draws are the same, however many there are
-        if seeds < 2:
+        known, new = (sign * seeds(side, names).T for side in (self.known, taken(table, scored)))
+        count = min(len(known), len(new))  # the first draws are the same, however many there are
+        if count < 2:
             raise InputError(
-                f"--many e-bh needs the scores of two seeds or more for each row, a column each, got {seeds}. Use --many bh."
+                f"--many e-bh needs the scores of two seeds or more for each row, a column each, got {count}. Use --many bh."
             )
-        known, new = known[:seeds], new[:seeds]
+        known, new = known[:count], new[:count]
         p = twice_the_mean(np.stack([p_values(*side) for side in zip(known, new, strict=True)], axis=1))
         self.said.append(
-            f"Of those flagged, at most {q:g} belong on average (e-BH over {seeds:,} seeds), and other seeds would change few of the verdicts. "
+            f"Of those flagged, at most {q:g} belong on average (e-BH over {count:,} seeds), and other seeds would change few of the verdicts. "
             "p-values are twice the mean over the seeds. Not promised: as many flags as one seed has by bh."
         )
-        return p, e_benjamini_hochberg(derandomised_e_values(known, new, q / 2), q)
+        return p, stable_discoveries(known, new, q)
+
+    def _stream(self, scores: "FloatArray") -> "Verdicts":
+        """Alarms in the order of the rows: each is ranked among the calibration rows and all rows before it."""
+        mean_time = 1 / self.certified.epsilon
+        p = online_p_values(
+            self.certified.strangeness_, self._strange(scores), generator=np.random.default_rng(0)
+        )
+        alarms = shiryaev_roberts_alarms(p, mean_time=mean_time).alarms
+        first = f"; the first comes at row {alarms[0] + 1:,} of those with a score" if alarms.size else ""
+        self.said.append(
+            f"{alarms.size:,} alarm{'' if alarms.size == 1 else 's'} that the stream has changed (Shiryaev-Roberts){first}. Without a change the "
+            f"mean time to an alarm is at least {mean_time:,.4g} rows, from each alarm on. Not promised: that no false alarm ever comes, nor "
+            "that a flagged row itself is strange."
+        )
+        flagged = np.zeros(p.size, dtype=np.bool_)
+        flagged[alarms] = True
+        return p, flagged
 
     def _together(self, p: "FloatArray") -> "NDArray[np.bool_]":
         q = self.certified.epsilon
@@ -178,12 +226,13 @@ class Way:
     def _strange(self, scores: "FloatArray") -> "FloatArray":
         return -self.certified.score_samples(scores)
 
+    def _known(self) -> "FloatArray":
+        return self._strange(summed(self.known, self.column, self.draws))
+
     def _within_groups(self, table: "Table", scores: "FloatArray", scored: "Rows") -> "Verdicts":
         epsilon, delta = self.certified.epsilon, self.certified.delta
         known, asked = self.known.labels(self.groups), table.labels(self.groups)[scored]
-        p = mondrian_p_values(
-            self._strange(self.known.scores(self.column)), known, self._strange(scores), asked
-        )
+        p = mondrian_p_values(self._known(), known, self._strange(scores), asked)
         pooled = self.certified.p_values(scores)
         rates = rates_by_group(pooled, asked, epsilon, p)
         self.said.append(
@@ -205,7 +254,7 @@ class Way:
         return p, p < np.array([cuts[group] for group in asked])
 
     def _across_folds(self, table: "Table", scored: "Rows") -> "Verdicts":
-        fold_of, known = self.known.labels(self.folds), self._strange(self.known.scores(self.column))
+        fold_of, known = self.known.labels(self.folds), self._known()
         held_out = [known[fold_of == name] for name in self.names]
         new = [self._strange(table.scores(name, empty_is_nan=True)[scored]) for name in self.names]
         p = cross_p_values(held_out, np.stack(new))
@@ -213,30 +262,43 @@ class Way:
         return p, p < self.certified.epsilon
 
     def _with_outliers(self, table: "Table", scored: "Rows") -> "Verdicts":
-        """All columns of numbers are scores of one sign; the known outliers say where to look."""
+        """All columns of numbers, or all draws of a detector, are scores of one sign; the known outliers say where to look."""
         assert self.outliers is not None
         sign, epsilon = -1 if self.certified.larger_is == "normal" else 1, self.certified.epsilon
-        title = self.known.titles[self.known.place(self.column)] if self.known.titles else ""
-        names = [title, *_features(self.known, self.column, "--outliers")]
-        known, strange = (sign * _matrix(side, names) for side in (self.known, self.outliers))
-        p = integrative_p_values(known, strange, sign * _matrix(table, names)[scored])
+        names: list[str] = []
+        if not has_vectors(self.known):
+            title = self.known.titles[self.known.place(self.column)] if self.known.titles else ""
+            names = [title, *features(self.known, self.column, "--outliers")]
+        sides = [sign * seeds(side, names) for side in (self.known, self.outliers, taken(table, scored))]
+        count = min(side.shape[1] for side in sides)
+        known, strange, asked = (side[:, :count] for side in sides)
+        p = integrative_p_values(known, strange, asked)
         learned, summed = gain(known, strange, epsilon)
+        gained = (
+            "One alone leaves none to try it on."
+            if len(strange) < 2
+            else f"Learned from half of them, {learned:.0%} of the other half are flagged, by a plain sum {summed:.0%}."
+        )
         self.said.append(
-            f"{len(strange):,} known outliers help to read {len(names)} scores; the bound of {epsilon:g} is kept. Learned from half of them, "
-            f"{learned:.0%} of the other half are flagged, by a plain sum {summed:.0%}. Not promised: a gain; kinds that are unlike them are "
-            "found less often than without them."
+            f"{len(strange):,} known outlier{'s help' if len(strange) > 1 else ' helps'} to read {count} scores; the bound of {epsilon:g} is "
+            f"kept. {gained} Not promised: a gain; kinds that are unlike them are found less often than without them."
         )
         return p, p < epsilon
 
     def _weighted(self, table: "Table", scores: "FloatArray", scored: "Rows") -> "Verdicts":
+        """The classifier sees the columns of numbers beside the scores, or, of a detector's score vectors, each score's place."""
         assert self.shifted_to is not None
-        epsilon = self.certified.epsilon
-        names = _features(self.known, self.column)
-        features = [_matrix(side, names) for side in (self.known, self.shifted_to)]
-        weights, new_weights = density_ratio(*features, _matrix(table, names)[scored])
+        epsilon, known, new = self.certified.epsilon, self._known(), self._strange(scores)
+        if has_vectors(self.known) and not self.column:
+            batch = self._strange(summed(self.shifted_to, "", self.draws))
+            seen = [places(known, side) for side in (known, batch, new)]
+        else:
+            names = features(self.known, self.column, "--shifted-to")
+            seen = [matrix(side, names) for side in (self.known, self.shifted_to, taken(table, scored))]
+        weights, new_weights = density_ratio(*seen)
         check_effective(weights, epsilon)
         self.said.append(what_it_costs(weights, epsilon))
-        sides = (self._strange(self.known.scores(self.column)), weights, self._strange(scores), new_weights)
+        sides = (known, weights, new, new_weights)
         p = weighted_p_values(*sides)
         if self.many == "each":
             return p, p < epsilon
@@ -244,41 +306,3 @@ class Way:
             f"Of those flagged, at most {epsilon:g} belong on average (weighted conformal selection)."
         )
         return p, weighted_selection(*sides, epsilon)
-
-
-def number_columns(table: "Table") -> list[str]:
-    """The columns of numbers, by title or number; those of a user's table, where it has titles."""
-    names = []
-    for i, title in enumerate(table.titles or range(1, len(table.columns) + 1)):
-        try:
-            table.scores(str(title) or str(i + 1))
-        except IdecodeError:
-            continue
-        names.append(str(title))
-    return names
-
-
-def _seeds(table: "Table", names: list[str]) -> "FloatArray":
-    """Scores (rows, seeds)."""
-    if "score_vector" in table.titles or not table.titles:
-        return table.vectors()
-    return _matrix(table, names)
-
-
-def _taken(table: "Table", rows: "Rows") -> "Table":
-    return replace(table, columns=[cells.take(rows) for cells in table.columns])
-
-
-def _features(table: "Table", column: str, option: str = "--shifted-to") -> list[str]:
-    """The columns of numbers beside the scores."""
-    score = table.place(column)
-    names = [title for title in number_columns(table) if table.titles and table.place(title) != score]
-    if not names:
-        raise InputError(
-            f"{table.name}: {option} needs columns of numbers beside the scores, with titles. Got none."
-        )
-    return names
-
-
-def _matrix(table: "Table", names: list[str]) -> "FloatArray":
-    return np.stack([table.scores(name) for name in names], axis=1)
