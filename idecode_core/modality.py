@@ -26,8 +26,8 @@ class Modality:
     extensions: tuple[str, ...]
     """Which files of a folder are taken."""
     most_bytes: int  # of one file
-    read: Callable[[Path, str], Any]
-    """File and its name for people -> decoded, or an InputError."""
+    read: Callable[[Path | bytes, str], Any]
+    """File, or its content, and its name for people -> decoded, or an InputError."""
     load: "Callable[[str, Path | None], Sequence[Any] | NDArray[np.uint8]]"
     """A dataset by its name, in this data root -> its samples."""
     bundled: Callable[[str], dict[str, Any]]

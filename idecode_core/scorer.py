@@ -54,7 +54,7 @@ SCORERS = {
     "sbp": "idecode_core.scorers.logits:SBP",
     "odin": "idecode_core.scorers.logits:ODIN",
     "energy": "idecode_core.scorers.logits:Energy",
-    "vim": "idecode_core.scorers.vim:ViM",
+    "vim": "idecode_core.scorers.distances:ViM",
     "mahalanobis_once": "idecode_core.scorers.distances:MahalanobisOnce",
     "unit_mahalanobis_once": "idecode_core.scorers.distances:UnitMahalanobisOnce",
     "neighbours_once": "idecode_core.scorers.distances:NeighboursOnce",

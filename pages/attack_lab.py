@@ -22,8 +22,7 @@ with guard():
     if sample is None or choice is None:
         show.info("Choose a picture at the left, or drop in one of your own.", icon=":material/west:")
         wait_for_input()
-    from ui.attack.lab import start
-    from ui.attack.more import curve, worst
+    from ui.attack.lab import curve, start, worst
     from ui.attack.outcome import STYLE, charts, export, rate, sizes, verdict
     from ui.attack.run import target_of
 

@@ -304,8 +304,7 @@ def reproduce(
     from idecode_core.files import write_text
     from idecode_core.folder.settings import CHECKPOINTS, checkpoint_root
     from idecode_core.folder.stored import has_scores
-    from paper.experiments import possible, write_results
-    from paper.summary import summary
+    from paper.experiments import possible, summary, write_results
 
     places = (checkpoint_root(), CHECKPOINTS)  # where `detect` finds a detector by its name
     root = checkpoints or next((p for p in places if any(map(has_scores, p.glob("*")))), places[0])

@@ -5,7 +5,7 @@ victim alone: banks and means on its proper training set, regressions on its val
 FGSM; they are calibrated on points that were held out, and the test pictures are new to all of them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -22,6 +22,7 @@ from idecode_core.attacks.kinds import to_tensor
 from idecode_core.detector import Detector
 from idecode_core.draws import content_hash
 from idecode_core.errors import CheckpointError, DataError
+from idecode_core.files.shown import Report
 from idecode_core.folder.detector import load_detector, scorer_hash
 from idecode_core.folder.record import read_split, read_training
 from idecode_core.folder.settings import read_settings
@@ -61,9 +62,6 @@ DRAWS = 25
 """Of each picture: five runs of one draw and of five, one run of twenty. How far an AUROC is off depends on pictures much more than on draws."""
 TRAINING, SHOWN, HELD_OUT = 3000, 300, 500
 """Of a victim's training side: pictures for banks and means, pictures that are attacked for the regressions, calibration points."""
-Report = Callable[[str, int, int], None]
-"""Called with (part, points done, points)."""
-
 
 PIECE = 25
 """Pictures that are scored between two writes."""

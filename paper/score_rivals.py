@@ -30,11 +30,10 @@ from idecode_core.models.equivariant import Equivariant, blank_model
 from idecode_core.quality.cost import COSTS, NS, read_costs
 from idecode_core.quality.score_sets import ID_POINTS, image_sets, label, pick
 from idecode_core.scorer import Scorer
-from idecode_core.scorers.distances import MahalanobisOnce, NeighboursOnce, UnitMahalanobisOnce
+from idecode_core.scorers.distances import MahalanobisOnce, NeighboursOnce, UnitMahalanobisOnce, ViM
 from idecode_core.scorers.logits import ODIN, SBP, Energy
 from idecode_core.scorers.merged import MergedScorer, merge_vectors
 from idecode_core.scorers.once import OnNetwork
-from idecode_core.scorers.vim import ViM
 from idecode_core.training.loop import training_pflop
 from idecode_core.training.merge import REFERENCE_SHARE
 from idecode_core.training.parts import Parts, load_parts

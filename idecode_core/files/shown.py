@@ -1,6 +1,31 @@
-"""Results that show themselves in a notebook; how, says `report.show`, which is a layer above and loaded when it is needed."""
+"""What users see: how far some work is, and results that show themselves in a notebook or as a data frame; how, says `report.show`,
+which is a layer above and loaded when it is needed."""
 
+from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from idecode_core.errors import SettingError
+
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
+
+Report = Callable[[str, int, int], None]
+"""Called with (what is being done, how much of it is done, how much there is). Whatever it raises stops the work."""
+
+
+def progress_of(report: Report | None, what: str, total: int) -> Callable[[int], None] | None:
+    """The report of one part of the work, which counts up to `total`; None where nobody listens."""
+    return None if report is None else lambda done: report(what, done, total)
+
+
+def data_frame(rows: Any) -> "pandas.DataFrame":
+    """Rows, or columns by their titles, as pandas has them."""
+    try:
+        from pandas import DataFrame
+    except ImportError as error:
+        raise SettingError("A data frame needs the package pandas: run `pip install pandas`.") from error
+    return DataFrame(rows)
 
 
 class Shown:

@@ -173,8 +173,12 @@ def could_not_write(path: Path, error: BaseException) -> IdecodeError:
     )
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    write_atomically(path, lambda temporary: temporary.write_bytes(data))
+
+
 def write_text(path: Path, text: str) -> None:
-    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:

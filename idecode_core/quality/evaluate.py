@@ -1,6 +1,6 @@
 """How well a detector separates iD from OOD, on a user's own data or from stored scores. From stored scores without torch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ from idecode_core.conformal.groups import GroupRate, rates_by_group, reading
 from idecode_core.conformal.judge import Judgement
 from idecode_core.conformal.settings import Settings
 from idecode_core.errors import SettingError
+from idecode_core.files.shown import Report, data_frame, progress_of
 from idecode_core.folder.record import parts_by_content, refuse_files_of
 from idecode_core.folder.settings import find_detector
 from idecode_core.folder.stored import Stored, open_stored
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
     from idecode_core.detector import Detector
-
-Report = Callable[[str, int, int], None]
-"""Called with (set, points done, points)."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,7 @@ class Evaluated:
         return [{**asdict(row), **settings} for row in self.rows]
 
     def to_frame(self) -> "pandas.DataFrame":
-        try:
-            from pandas import DataFrame
-        except ImportError as error:
-            raise SettingError("A data frame needs the package pandas: run `pip install pandas`.") from error
-        return DataFrame(self.records())
+        return data_frame(self.records())
 
     def sentence(self) -> str:
         """False detections beside what is promised."""
@@ -206,11 +200,6 @@ def _judged(
     failed: list[str] = []
     first: list[Path] = []
     for source, points in zip(sources, sets, strict=True):
-
-        def progress(done: int, source: str = source, total: int = len(points)) -> None:
-            if report is not None:
-                report(source, done, total)
-
         read = opened(source, points)
         judged.append(
             detector.detect(
@@ -220,7 +209,7 @@ def _judged(
                 delta=settings.delta,
                 seed=settings.seed,
                 aggregate=settings.aggregate,
-                progress=progress,
+                progress=progress_of(report, source, len(points)),
             )
         )
         failed += getattr(read, "failed", [])

@@ -4,7 +4,7 @@ All scores of a set come from one pass through the model, SBP's from one more wi
 alone, so a stopped run goes on where it was.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from idecode_core.audio.sets import SoundSet
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, DataError
+from idecode_core.files.shown import Report, progress_of
 from idecode_core.folder.detector import load_detector, scorer_hash
 from idecode_core.folder.manifest import add_files
 from idecode_core.folder.settings import read_settings
@@ -35,8 +36,6 @@ from idecode_core.scorers.merged import MergedScorer
 
 DRAWS = RUNS * DRAWS_PER_RUN
 OWN = "own"  # the base NCM of a scorer that has several models, or none
-Report = Callable[[str, int, int], None]
-"""Called with (set, points done, points)."""
 ID_POINTS, OOD_POINTS = 2000, 1000
 POINTS_PER_CLASS = 100
 """Of each other class, where one class is known."""
@@ -199,7 +198,7 @@ def score_test_sets(
             by_ncm[SBP] = softmax_baseline(network.logits(test_set.points).double()).float().numpy()[:, None]
         if ncms := [ncm for ncm in missing if ncm != SBP]:
             n = max(missing[ncm][1] for ncm in ncms)
-            progress = None if report is None else _counted(report, test_set)
+            progress = progress_of(report, test_set.name, len(test_set))
             by_ncm |= score_under(scorer, ncms, test_set, n=n, seed=seed, members=members, progress=progress)
         for ncm, (name, n) in missing.items():
             scored = ScoreSet(test_set.name, label(test_set.name), test_set.is_ood, by_ncm[ncm][:, :n])
@@ -255,7 +254,3 @@ def plain_ncm(base_ncm: str, folder: Path) -> str:
     if plain == base_ncm or plain not in BASE_NCMS:
         raise CheckpointError(f"{folder} does not use familiarity: there is nothing to leave out.")
     return plain
-
-
-def _counted(report: Report, test_set: SetToScore) -> Progress:
-    return lambda done: report(test_set.name, done, len(test_set))

@@ -2,7 +2,7 @@
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -75,9 +75,13 @@ class Judged:
     seed: int
 
     def settings(self, k: int, **more: Value) -> dict[str, Value]:
-        names = ("detector", "scorer_sha256", "calibration_sha256", "n", "epsilon", "aggregate", "seed")
-        kind = "smoothed" if self.smoothed else "conservative"
-        return {**{name: getattr(self, name) for name in names}, "k": k, "p_value_kind": kind, **more}
+        given = self.given()
+        kind = "smoothed" if given.pop("smoothed") else "conservative"
+        return {**given, "k": k, "p_value_kind": kind, **more}
+
+    def given(self) -> dict[str, Value]:
+        """All of these fields, for a notebook."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(Judged)}
 
 
 def verdict_row(verdict: "Verdict", score_vector: tuple[float, ...], content_hash: str) -> Row:

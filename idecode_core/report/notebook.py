@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idecode_core.errors import SettingError
-from idecode_core.files.write import could_not_write, write_atomically
+from idecode_core.files.write import could_not_write, write_bytes
 
 WIDTH = 100  # of a line of data
 
@@ -50,7 +50,7 @@ class Notebook:
             for name, data in self._all().items():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 keep_changed(folder / name, data)
-                write_atomically(folder / name, lambda path, data=data: path.write_bytes(data))  # type: ignore[misc]
+                write_bytes(folder / name, data)
         except OSError as error:
             raise could_not_write(folder, error) from error
         return folder / f"{self.name}.ipynb"

@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 
 from idecode_core.draws import Prepared
 from idecode_core.errors import InputError, NothingFlaggedWarning
-from idecode_core.files import write_atomically
 from idecode_core.files.read import DAMAGE, read_at_most
+from idecode_core.files.write import write_bytes
 from idecode_core.scale.files import Stretch, names_in, read_lines
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def write_part(folder: Path, job: Job, start: int, lines: list[bytes], table: pa
     pq.write_table(table.replace_schema_metadata({"idecode": json.dumps(head)}), sink)
     data = sink.getvalue().to_pybytes()
     path = folder / f"part-{start:010d}-{hashlib.sha256(data).hexdigest()[:32]}.parquet"
-    write_atomically(path, lambda temporary: temporary.write_bytes(data))
+    write_bytes(path, data)
     return done
 
 

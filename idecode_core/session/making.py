@@ -1,19 +1,21 @@
-"""A new session, made of what a detector found: files that lie somewhere, arrays, or files that came as bytes."""
+"""A new session, made of what a detector found: files that lie somewhere, arrays, or files that came as bytes; and a list of those that
+are there, to go on with one of them."""
 
 import datetime
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from idecode_core.conformal.settings import Settings
-from idecode_core.errors import InputError, SessionError, SettingError
+from idecode_core.errors import IdecodeError, InputError, SessionError, SettingError
 from idecode_core.files.names import printable
+from idecode_core.modality import content_of
 from idecode_core.session import store
-from idecode_core.session.session import Session, hash_of, mark_of
+from idecode_core.session.session import Session, mark_of
 from idecode_core.session.store import Content, Input
 
 if TYPE_CHECKING:
@@ -118,7 +120,7 @@ def _inputs_of(detection: "Detection", detector: "Detector") -> tuple[list[Input
         )
     inputs, files = [], {}
     for i, decoded in enumerate(detector.scorer.decode(samples)):
-        identity = hash_of(decoded)
+        identity = content_of(decoded)
         if detection.names:
             path = Path(detection.names[i]).absolute()
             inputs.append(Input(printable(path.name), identity, path=str(path)))
@@ -153,3 +155,36 @@ def free_name(detector: str) -> str:
     root, stem = store.sessions_root(), f"{known[:60]} {datetime.date.today().isoformat()}"
     names: Iterable[str] = (stem if i == 1 else f"{stem} {i}" for i in range(1, 10_000))
     return next(name for name in names if not (root / name).exists())
+
+
+@dataclass(frozen=True)
+class Recent:
+    """A line about a session in a list."""
+
+    name: str
+    title: str
+    detector: str
+    inputs: int
+    tagged: int
+    changed: datetime.datetime
+    sentence: str = ""
+    """What is wrong with it, if something is."""
+
+
+def recent(most: int = 8) -> list[Recent]:
+    """The sessions of this user, the last changed first; a broken one is a line with its sentence."""
+    root, lines = store.sessions_root(), []
+    try:
+        paths = [path for path in root.glob(f"*/{store.FILE}") if store.NAME.fullmatch(path.parent.name)]
+        stamped = sorted(((path.stat().st_mtime, path) for path in paths), reverse=True)[:most]
+    except OSError:
+        return []
+    for stamp, path in stamped:
+        name, changed = path.parent.name, datetime.datetime.fromtimestamp(stamp)
+        try:
+            content = store.read(path.parent)
+            title, inputs, tagged = content.title or name, len(content.inputs), len(content.tags)
+            lines.append(Recent(name, title, content.detector.name, inputs, tagged, changed))
+        except IdecodeError as error:
+            lines.append(Recent(name, name, "", 0, 0, changed, str(error)))
+    return lines

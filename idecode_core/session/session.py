@@ -15,11 +15,11 @@ from filelock import FileLock, Timeout
 from idecode_core.conformal.settings import Settings
 from idecode_core.errors import InputError, SessionError, SettingError
 from idecode_core.files.names import printable
-from idecode_core.files.shown import Shown
-from idecode_core.files.write import could_not_write, write_atomically
+from idecode_core.files.shown import Shown, data_frame
+from idecode_core.files.write import could_not_write, write_bytes
+from idecode_core.modality import content_of, modality_named
 from idecode_core.session import store
 from idecode_core.session.merging import merged, put
-from idecode_core.session.recent import recent
 from idecode_core.session.store import Content, Input, Mark, Pinned
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ class Session(Shown):
         """A session by its name below the root, by its title, or by the path of its folder."""
         folder = store.folder_of(name)
         if not folder.exists():
+            from idecode_core.session.making import recent
+
             titled = (known for known in recent(most=1_000) if known.title == str(name))
             folder = next((store.folder_of(known.name) for known in titled), folder)
         return Session(folder.resolve() if folder.exists() else folder, store.read(folder))
@@ -198,8 +200,7 @@ class Session(Shown):
                 if (self.folder / store.FILE).exists():
                     self.content = merged(self.name, self.content, self._base, store.read(self.folder))
                 for stored, data in self._files.items():
-                    path = self.folder / "files" / stored
-                    write_atomically(path, lambda temporary, data=data: temporary.write_bytes(data))  # type: ignore[misc]
+                    write_bytes(self.folder / "files" / stored, data)
                 self.content.revision += 1
                 store.write(self.folder, self.content)
         except Timeout as error:
@@ -217,8 +218,6 @@ class Session(Shown):
         """The file of an input, as it is now."""
         if item.stored in self._files:
             return self._files[item.stored]
-        from idecode_core.modality import modality_named
-
         return store.input_bytes(self.folder, item, modality_named(self.detector.modality).most_bytes)
 
     def samples(self) -> tuple[list[tuple[Input, Any]], list[str]]:
@@ -233,13 +232,8 @@ class Session(Shown):
 
     def decoded(self, item: Input) -> Any:
         """An input's pixels or sound; SessionError where its content is no longer what was judged."""
-        decode: Any
-        if self.detector.modality == "audio":
-            from idecode_core.audio.read import read_sound as decode
-        else:
-            from idecode_core.image.read import read_image as decode
-        sample = decode(self.read(item), name=item.name)
-        if hash_of(sample) != item.content_hash:
+        sample = modality_named(self.detector.modality).read(self.read(item), item.name)
+        if content_of(sample) != item.content_hash:
             raise SessionError(
                 f"{printable(item.name)} has changed since it was judged. The rest of the session is shown."
             )
@@ -275,11 +269,7 @@ class Session(Shown):
 
     def to_frame(self) -> Any:
         """One row per input, as a pandas data frame."""
-        try:
-            from pandas import DataFrame  # type: ignore[import-untyped]
-        except ImportError as error:
-            raise SettingError("A data frame needs the package pandas: run `pip install pandas`.") from error
-        return DataFrame(
+        return data_frame(
             {
                 "file": [item.name for item in self.inputs],
                 "is_ood": self.is_ood,
@@ -315,15 +305,6 @@ def mark_of(detector: "Detector", folder: str | None = None) -> tuple[Mark, bool
                 break
     k = detector.calibration.k
     return Mark(detector.name, folder, detector.scorer.modality, k, identity, calibration), not folder
-
-
-def hash_of(decoded: Any) -> str:
-    """The content hash of one decoded input: pixels, or a sound with its rate."""
-    from idecode_core.draws import content_hash
-
-    if hasattr(decoded, "sample_rate"):
-        return content_hash(decoded.samples, decoded.sample_rate)
-    return content_hash(decoded)
 
 
 def _copy(content: Content) -> Content:

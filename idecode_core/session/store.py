@@ -25,7 +25,7 @@ from idecode_core.conformal.settings import Settings
 from idecode_core.errors import SessionError
 from idecode_core.files.names import printable
 from idecode_core.files.read import DAMAGE, read_arrays, read_json, reason, regular_size
-from idecode_core.files.write import write_atomically, write_json
+from idecode_core.files.write import write_bytes, write_json
 
 FORMAT = 1
 FILE = "session.json"
@@ -126,7 +126,7 @@ def write(folder: Path, content: Content) -> None:
     ).hexdigest()  # of the numbers: a zip has dates in it
     scores = folder / f"scores-{digest[:16]}.npz"
     if not scores.exists():
-        write_atomically(scores, lambda temporary: temporary.write_bytes(buffer.getvalue()))
+        write_bytes(scores, buffer.getvalue())
     value = {
         "format": FORMAT,
         "revision": content.revision,

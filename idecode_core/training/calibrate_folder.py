@@ -1,8 +1,6 @@
 """An existing detector's model, calibrated on a user's own files: what it repairs, and what it costs. All files count, copies too:
 nothing is fitted, and a source that often sends the same picture sends it tomorrow as well."""
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
@@ -14,7 +12,9 @@ from idecode_core.conformal.same_source import SourceComparison, compare
 from idecode_core.detector import Detector
 from idecode_core.errors import InputError
 from idecode_core.files import write_text
+from idecode_core.files.cells import csv_text
 from idecode_core.files.names import NOUNS, printable
+from idecode_core.files.shown import Report, progress_of
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.place import new_place
 from idecode_core.folder.record import FILES, MODEL_PARTS, parts_by_content, refuse_files_of
@@ -22,7 +22,7 @@ from idecode_core.folder.settings import find_detector
 from idecode_core.modality import content_of, modality_named
 from idecode_core.quality.user_data import EPSILON, Lost, what_is_lost
 from idecode_core.report.calibrations import calibration_card, lost_rows
-from idecode_core.training.user_files import Report, Scan, points_of
+from idecode_core.training.user_files import Scan, points_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,11 +118,7 @@ def calibrate_folder(
     outside = {name: points_of(name, modality, data_root, report)[0] for name in others}
     outside = outside or modality_named(modality).bundled(parent.dataset)
     belongs = summary or printable(f"{NOUNS[modality].capitalize()}s like those of {Path(source).name}")
-
-    def progress(done: int) -> None:
-        if report is not None:
-            report("calibrating", done, len(points))
-
+    progress = progress_of(report, "calibrating", len(points))
     new = Detector.calibrate(
         place.name, parent.scorer, points, n_max=n_max, seed=seed, summary=belongs, progress=progress
     )
@@ -148,9 +144,6 @@ def calibrate_folder(
 
 def _files_table(parts: Mapping[str, str], contents: Sequence[str]) -> str:
     """files.csv: what the model was made of, by content, and what calibrates it now."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["file", "label", "part", "content"])
-    rows.writerows(["", "", part, content] for content, part in parts.items() if part in MODEL_PARTS)
-    rows.writerows(["", "", "calibration", content] for content in contents)
-    return text.getvalue()
+    listed = [(part, content) for content, part in parts.items() if part in MODEL_PARTS]
+    listed += [("calibration", content) for content in contents]
+    return csv_text([{"file": "", "label": "", "part": part, "content": content} for part, content in listed])

@@ -4,7 +4,7 @@ The folder also gets the run's split, its log and `training.json`, from which a 
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,25 @@ from idecode_core.detector import Detector
 from idecode_core.device import choose_device
 from idecode_core.errors import DataError
 from idecode_core.files import write_json, write_npz, write_text
+from idecode_core.files.shown import Report, progress_of
 from idecode_core.folder.detector import Writer, save_detector
 from idecode_core.folder.place import new_place
-from idecode_core.folder.record import LOG, TrainingRecord, kept_epoch, read_log, read_split, same_split
+from idecode_core.folder.record import (
+    LOG,
+    EpochLog,
+    TrainingRecord,
+    kept_epoch,
+    read_log,
+    read_split,
+    same_split,
+)
 from idecode_core.report.card import learning_curve, write_card
 from idecode_core.scorer import Progress
 from idecode_core.training.loop import ProgressHook, train, training_pflop
-from idecode_core.training.parts import load_parts
+from idecode_core.training.parts import Parts, load_parts
 from idecode_core.training.recipes import get_recipe
-from idecode_core.training.run_folder import held, recipe_work, run_folder
-from idecode_core.training.run_state import BEST, World, load_weights
+from idecode_core.training.run_state import BEST, World, held, load_weights, recipe_work, run_folder
 from idecode_core.training.tasks import Task, make_task
-from idecode_core.training.user_files import Report
 
 N_MAX = 20
 RUNS = Path("runs")
@@ -94,8 +101,7 @@ def train_and_finish(
     world.leave()  # the rest is for the first one alone, and may take long
     if not world.is_first:
         return None
-    points = len(task.parts.calibration)
-    progress = None if report is None else lambda done: report("calibrating", done, points)
+    progress = progress_of(report, "calibrating", len(task.parts.calibration))
     files = {**learning_curve(run, task.recipe.name), **(beside or {})}
     return finish(task, run, out, beside=files, progress=progress, **options)
 
@@ -135,7 +141,6 @@ def finish(
         progress=progress,
     )
     log = read_log(run_folder)
-    kept = kept_epoch(log)
 
     def named_right(part: Any) -> float | None:
         """Share of a part that a classifier names right."""
@@ -143,41 +148,54 @@ def finish(
             return None
         return float(np.mean(scorer.logits(part.samples).argmax(dim=1).numpy() == part.y))
 
-    record = TrainingRecord(
+    files = record_files(
+        log,
+        parts,
+        task.device,
         recipe=recipe.name,
         dataset=recipe.dataset,
         task=recipe.shows.task,
-        epochs=len(log),
-        best_epoch=kept.epoch + 1,
-        hours=round(sum(entry.seconds for entry in log) / 3600, 3),
-        machine=machine(task.device),
-        training_accuracy=short(kept.accuracy, 4),
-        validation_loss=short(kept.validation_loss, 5),
-        validation_accuracy=short(kept.validation_accuracy, 4),
         calibration_accuracy=short(named_right(parts.calibration), 4),
         test_accuracy=short(named_right(parts.test), 4),
-        proper_training_points=len(parts.training),
-        validation_points=len(parts.validation),
-        calibration_points=len(parts.calibration),
-        test_points=0 if parts.test is None else len(parts.test),
         seed=recipe.seed,
         settings={**recipe.settings(), "training_pflop": training_pflop(task, len(log)), **(settings or {})},
     )
-    indices = {name: chosen.astype(np.int32) for name, chosen in vars(split).items()}
-    files: dict[str, Writer] = {
-        "training.json": lambda path: write_json(path, asdict(record)),
-        "split.npz": lambda path: write_npz(path, indices),
-        LOG: lambda path: write_text(path, (run_folder / LOG).read_text(encoding="utf-8")),
-        **(beside or {}),
-    }
+    files[LOG] = lambda path: write_text(path, (run_folder / LOG).read_text(encoding="utf-8"))
     save_detector(
         detector,
         out_folder,
-        beside=files,
+        beside={**files, **(beside or {})},
         selection_leak=SELECTION_LEAKS.get(recipe.name, ""),
         replace=replace,
     )
     return detector
+
+
+def record_files(
+    log: Sequence[EpochLog], parts: Parts[Any], device: torch.device, *, seconds: float = 0.0, **fields: Any
+) -> dict[str, Writer]:
+    """training.json and split.npz of a detector folder. `log` is empty where no network was trained, `seconds` is what the work took
+    besides, `fields` are what `TrainingRecord` has besides."""
+    kept = kept_epoch(log) if log else EpochLog(-1, 0.0, 0.0)
+    record = TrainingRecord(
+        epochs=len(log),
+        best_epoch=kept.epoch + 1,
+        hours=round((seconds + sum(entry.seconds for entry in log)) / 3600, 3),
+        machine=machine(device),
+        training_accuracy=short(kept.accuracy, 4),
+        validation_loss=short(kept.validation_loss, 5),
+        validation_accuracy=short(kept.validation_accuracy, 4),
+        proper_training_points=len(parts.training),
+        validation_points=len(parts.validation),
+        calibration_points=len(parts.calibration),
+        test_points=0 if parts.test is None else len(parts.test),
+        **fields,
+    )
+    indices = {name: chosen.astype(np.int32) for name, chosen in vars(parts.split).items()}
+    return {
+        "training.json": lambda path: write_json(path, asdict(record)),
+        "split.npz": lambda path: write_npz(path, indices),
+    }
 
 
 def short(value: float | None, digits: int) -> float | None:

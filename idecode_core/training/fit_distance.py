@@ -17,6 +17,7 @@ from torch import Tensor
 from idecode_core.errors import IdecodeError
 from idecode_core.files import write_npz
 from idecode_core.files.read import read_arrays
+from idecode_core.files.shown import Report
 from idecode_core.image.features import Preprocessing
 from idecode_core.quality.metrics import auroc
 from idecode_core.scorer import Scorer
@@ -27,7 +28,7 @@ from idecode_core.training.choice import KNOWN, Fitted, Known, best, gained, lea
 from idecode_core.training.parts import Parts
 from idecode_core.training.plan import Plan, pretrained
 from idecode_core.training.strangers import strange_pictures
-from idecode_core.training.user_files import ListedFiles, Report
+from idecode_core.training.user_files import ListedFiles
 from idecode_core.transforms import Nudges, SmallAffine, Windows
 
 FIT_SEED = 1  # of the draws for fitting

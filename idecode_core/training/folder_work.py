@@ -1,5 +1,5 @@
 """A detector from a user's own files, before the work begins: what was found, what will be done, how long it takes, and what
-determines the run."""
+determines the run; and after it: what was made, and how good it is, for people and for programs."""
 
 import hashlib
 import json
@@ -13,18 +13,21 @@ import numpy as np
 import torch
 
 from idecode_core.conformal import flagging_rank, k_needed
+from idecode_core.detector import Detector
 from idecode_core.files import write_text
+from idecode_core.files.shown import Report
 from idecode_core.folder.detector import Writer
 from idecode_core.folder.record import FILES
+from idecode_core.folder.settings import checkpoint_root
 from idecode_core.image.features import Preprocessing
 from idecode_core.quality.score_sets import SetToScore
-from idecode_core.quality.user_data import EPSILON
+from idecode_core.quality.user_data import EPSILON, UserResult
 from idecode_core.scorers.features import Features
 from idecode_core.training import fit_distance, plan
 from idecode_core.training.plan import Plan, in_words
-from idecode_core.training.run_folder import fingerprint, run_folder
+from idecode_core.training.run_state import fingerprint, run_folder
 from idecode_core.training.tasks import Task, make_task
-from idecode_core.training.user_files import Report, Scan
+from idecode_core.training.user_files import Scan
 from idecode_core.training.user_parts import (
     SHARES,
     SOURCE,
@@ -36,6 +39,11 @@ from idecode_core.training.user_parts import (
 
 FEW = 300
 """Files below which keeping some for calibration costs much."""
+FAILED = "Failed: it tells your files from nothing that it was tried on. Do not rely on it."
+AT_CHANCE = (
+    "Failed: its network answers no better than chance even on the files that it learned from. Do not rely on it: bring more "
+    "files, or name another --model."
+)
 PURPOSES = {"proper": "to fit", "validation": "to validate", "calibration": "to calibrate", "test": "to test"}
 
 
@@ -217,3 +225,54 @@ class FolderWork:
         if self.scanned.left_out:
             files["left-out.txt"] = lambda path: write_text(path, self.scanned.left_out)
         return files
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainedFolder:
+    """A finished detector of a user's own files."""
+
+    detector: Detector
+    folder: Path
+    plan: Plan
+    parts: Mapping[str, int]
+    """Files in each: proper, validation, calibration, test."""
+    result: UserResult
+    """What was measured on the test files and on what does not belong."""
+    choice: str = ""
+    """Which model was taken, and why; "" where there was no choice."""
+
+    @property
+    def weak(self) -> tuple[str, ...]:
+        """A sentence for each weakness, with what to try."""
+        return self.result.weak
+
+    def sentences(self) -> list[str]:
+        """The result for people."""
+        rate = self.result.false_detections
+        listed = self.folder.resolve().parent == checkpoint_root().resolve()
+        use = f"{self.folder.name}; the app lists it" if listed else str(self.folder)
+        return [
+            *([self.choice] if self.choice else []),
+            f"At epsilon = {rate.epsilon:g}: {rate.rate:.1%} of your test files are flagged.",
+            *(f"  {ood}" for ood in self.result.against),
+            *([AT_CHANCE if self.result.at_chance else FAILED] if self.result.failed else []),
+            *(f"Weak: {sentence}" for sentence in self.weak),
+            f"{self.folder}: ready. Use it with --detector {use}. The report: {self.folder / 'report.html'}",
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """The result for programs, ready for JSON."""
+        return {
+            "detector": str(self.folder),
+            "model": self.plan.model,
+            "choice": self.choice,
+            "parts": dict(self.parts),
+            "false_detections": asdict(self.result.false_detections),
+            "against": [asdict(ood) for ood in self.result.against],
+            "failed": self.result.failed,
+            "weak": list(self.weak),
+        }
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{ood.label} {100 * ood.auroc:.1f} %" for ood in self.result.against[:3])
+        return f"TrainedFolder({self.folder.name!r}, {self.plan.model}, k = {self.parts['calibration']}, AUROC: {best})"

@@ -16,6 +16,7 @@ from idecode_core.conformal import FloatArray, check_epsilon
 from idecode_core.conformal.cross import neighbour_p_values
 from idecode_core.errors import InputError, SettingError
 from idecode_core.files.names import NOUNS, printable
+from idecode_core.files.shown import Report
 from idecode_core.quality.user_data import N
 from idecode_core.scorer import prepared
 from idecode_core.scorers.distances import K
@@ -23,7 +24,7 @@ from idecode_core.scorers.sound_statistics import SoundStatistics
 from idecode_core.training import plan
 from idecode_core.training.finish import device_of_process
 from idecode_core.training.fit_distance import FIT_SEED, features_of
-from idecode_core.training.user_files import Report, Scan, scan
+from idecode_core.training.user_files import Scan, scan
 from idecode_core.transforms import SpecAugment
 
 

@@ -6,7 +6,7 @@ held out: the validation part, where all have one split. Where a user's own file
 calibrate takes its place; the sounds of a recipe have their proper training set in it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, SettingError
+from idecode_core.files.shown import Report, progress_of
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.place import new_place
 from idecode_core.folder.record import Split, TrainingRecord, read_split, read_training, same_split
@@ -159,7 +160,7 @@ def build_merged(
     name: str = "merged",
     seed: int = 0,
     n_max: int = N_MAX,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Report | None = None,
 ) -> Detector:
     """Score references and calibration points with every member, merge, calibrate.
 
@@ -177,7 +178,7 @@ def build_merged(
         by_place: dict[int, Vectors] = {}
         for folder in folders:
             places = [i for i, member in enumerate(members) if member.folder == folder]
-            report = None if progress is None else _reporter(progress, folder.name, len(part))
+            report = progress_of(progress, folder.name, len(part))
             readings = [scorers[i] for i in places]
             vectors = score_members(readings, part.samples, n=n, seed=seed, progress=report)
             by_place |= dict(zip(places, vectors, strict=True))
@@ -202,7 +203,7 @@ def merge(
     weights: Sequence[float] | None = None,
     data_root: Path | str | None = None,
     replace: bool = False,
-    report: Callable[[str, int, int], None] | None = None,
+    report: Report | None = None,
 ) -> tuple[Path, Detector]:
     """All that `idecode merge` does: detectors that were trained on the same points, by name or folder ("FOLDER@BASE_NCM" for
     another base NCM), become one in the folder `out`; that folder and the detector. `report` gets (member, points done, points)."""
@@ -224,7 +225,3 @@ def selection_leak_of(members: Sequence[Member]) -> str:
     return " ".join(
         dict.fromkeys(filter(None, (read_settings(member.folder).selection_leak for member in members)))
     )
-
-
-def _reporter(progress: Callable[[str, int, int], None], name: str, total: int) -> Progress:
-    return lambda done: progress(name, done, total)

@@ -11,17 +11,17 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
 
-import numpy as np
 import torch
 
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
 from idecode_core.errors import SettingError
-from idecode_core.files import write_json, write_npz
+from idecode_core.files import write_json
 from idecode_core.files.names import NOUNS, printable
-from idecode_core.folder.detector import Writer, load_detector, save_detector
+from idecode_core.files.shown import Report
+from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.place import new_place, write_detector_folder
-from idecode_core.folder.record import LOG, TrainingRecord, kept_epoch, read_log
+from idecode_core.folder.record import LOG, read_log
 from idecode_core.folder.shelf import CALIBRATION, DRAWS_PER_RUN
 from idecode_core.folder.stored import open_stored
 from idecode_core.models.pretrained import NAME
@@ -31,16 +31,14 @@ from idecode_core.report.card import learning_curve, write_card
 from idecode_core.report.user_data import write_own_report
 from idecode_core.training import fit_distance, plan
 from idecode_core.training.choice import Fitted, Known
-from idecode_core.training.finish import RUNS, device_of_process, machine, short, train_and_finish
+from idecode_core.training.finish import RUNS, device_of_process, record_files, short, train_and_finish
 from idecode_core.training.fit_sounds import fit_sounds
-from idecode_core.training.folder_work import FolderWork
+from idecode_core.training.folder_work import FolderWork, TrainedFolder
 from idecode_core.training.loop import ProgressHook, train, training_pflop
 from idecode_core.training.plan import N_MAX
-from idecode_core.training.run_folder import held
-from idecode_core.training.run_state import BEST, STATE, World
+from idecode_core.training.run_state import BEST, STATE, World, held
 from idecode_core.training.tasks import AudioTask
-from idecode_core.training.trained_folder import TrainedFolder
-from idecode_core.training.user_files import Report, scan, sets_outside, split_known
+from idecode_core.training.user_files import scan, sets_outside, split_known
 from idecode_core.training.user_parts import file_parts, split_own, user_dataset
 
 PIECES = ("fitting", "naming classes", "measuring", "calibrating", "made")
@@ -158,36 +156,22 @@ class FolderPlan(FolderWork):
         detector = Detector(self.out.name, fitted.scorer, Calibration(vectors, self.seed), self.summary)
         logged = (self.run / LOG).is_file()
         log = read_log(self.run) if logged else []
-        kept = kept_epoch(log) if log else None
         network = {"network": NAME} if plan.is_frozen else {}
         choice = {"left_out": fitted.left_out, "tried": fitted.tried, "choice": fitted.words()}
-        record = TrainingRecord(
+        files = record_files(
+            log,
+            parts,
+            self.device,
+            seconds=time.monotonic() - began,
             recipe=fitted.taken,
             dataset=user_dataset(self.scanned),
             task="features" if plan.is_frozen else "block_label" if log else "statistics",
-            epochs=len(log),
-            best_epoch=0 if kept is None else kept.epoch + 1,
-            hours=round((time.monotonic() - began + sum(entry.seconds for entry in log)) / 3600, 3),
-            machine=machine(self.device),
-            training_accuracy=None if kept is None else short(kept.accuracy, 4),
-            validation_loss=None,
-            validation_accuracy=None,
             calibration_accuracy=short(fitted.accuracy, 4),
             test_accuracy=None,
-            proper_training_points=self.sizes["proper"],
-            validation_points=self.sizes["validation"],
-            calibration_points=self.sizes["calibration"],
-            test_points=self.sizes["test"],
             seed=self.seed,
             settings={**settings, **asdict(plan), **network, **choice},
         )
-        split = {key: indices.astype(np.int32) for key, indices in vars(parts.split).items()}
-        files: dict[str, Writer] = {
-            "training.json": lambda path: write_json(path, asdict(record)),
-            "split.npz": lambda path: write_npz(path, split),
-            **(learning_curve(self.run, self.out.name) if logged else {}),
-            **self.beside,
-        }
+        files |= {**(learning_curve(self.run, self.out.name) if logged else {}), **self.beside}
         save_detector(detector, self.made, beside=files)
         return detector
 

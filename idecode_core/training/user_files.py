@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +12,7 @@ import numpy as np
 from idecode_core.errors import InputError, SettingError
 from idecode_core.files.find import listed_in, walk
 from idecode_core.files.names import NOUNS, printable
+from idecode_core.files.shown import Report
 from idecode_core.modality import content_of, modality_named, samples_of
 from idecode_core.quality.score_sets import SetToScore
 from idecode_core.training.strangers import for_testing
@@ -25,8 +26,6 @@ MOST_OUTSIDE = 100
 """Points of one OOD set that are scored; more say hardly more."""
 FEWEST_KNOWN = 6
 """Known outliers that a model can be chosen by: half of them choose."""
-Report = Callable[[str, int, int], None]
-"""Called with (what is being done, how much of it is done, how much there is). Whatever it raises stops the work."""
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,6 @@ Calibration and test files must be equally new to the model, so the split is a r
 in one part. Files are only spent on validation where it chooses something, the epoch; else they calibrate.
 """
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +15,8 @@ from numpy.typing import NDArray
 from idecode_core.audio.features import LogMel
 from idecode_core.audio.sets import SoundSet
 from idecode_core.errors import CheckpointError, InputError
+from idecode_core.files.cells import csv_text
 from idecode_core.files.names import NOUNS, printable
-from idecode_core.files.tables import defused
 from idecode_core.folder.record import Split, TrainingRecord
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.sets import ImageSet
@@ -141,18 +139,13 @@ def kinds_of(decibels: list[torch.Tensor], proper: NDArray[np.int64]) -> NDArray
 def files_table(scanned: Scan, user_split: UserSplit, known: Sequence[SetToScore] = ()) -> str:
     """files.csv: each file with its part and the hash of its content. Known outliers that chose the model are a part of what it was
     made of, as validation files are."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["file", "label", "part", "content"])
     part_of = {int(i): name for name, indices in user_split.parts() for i in indices}
-    for i, file in enumerate(scanned.files):
-        label = file.label if scanned.classes else ""
-        writer.writerow([defused(file.name), defused(label), part_of[i], file.content])
-    for ood_set in known:
-        writer.writerows(
-            ["", defused(ood_set.name), "validation", content] for content in contents_of(ood_set.points)
-        )
-    return text.getvalue()
+    rows = [
+        (file.name, file.label if scanned.classes else "", part_of[i], file.content)
+        for i, file in enumerate(scanned.files)
+    ]
+    rows += [("", part.name, "validation", content) for part in known for content in contents_of(part.points)]
+    return csv_text([dict(zip(("file", "label", "part", "content"), row, strict=True)) for row in rows])
 
 
 def parts_again(record: TrainingRecord, split: Split) -> Parts[Any]:

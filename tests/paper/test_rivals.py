@@ -18,10 +18,9 @@ from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.image.features import Preprocessing, unit_range
 from idecode_core.models import Equivariant, ModelConfig
 from idecode_core.scorer import SCORERS
-from idecode_core.scorers.distances import MahalanobisOnce, NeighboursOnce, UnitMahalanobisOnce
+from idecode_core.scorers.distances import MahalanobisOnce, NeighboursOnce, UnitMahalanobisOnce, ViM
 from idecode_core.scorers.logits import ODIN, SBP, Energy
 from idecode_core.scorers.once import OnNetwork
-from idecode_core.scorers.vim import ViM
 
 KINDS = (SBP, ODIN, Energy, ViM, MahalanobisOnce, UnitMahalanobisOnce, NeighboursOnce)
 CLASSES = ("a", "b", "c")

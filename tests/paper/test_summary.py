@@ -9,8 +9,8 @@ import pytest
 from idecode_core.folder.stored import open_stored
 from idecode_core.quality.methods import runs
 from idecode_core.quality.metrics import auroc
+from paper.experiments import summary
 from paper.results import INTRODUCTION
-from paper.summary import summary
 from paper.tables import with_the_papers_ncm
 
 ROOT = Path(__file__).parents[2]

@@ -29,8 +29,7 @@ from idecode_core.training import fit_distance as fitting
 from idecode_core.training import plan as planning
 from idecode_core.training import train_folder as own_data
 from idecode_core.training import user_files
-from idecode_core.training.run_folder import held, run_folder
-from idecode_core.training.run_state import World
+from idecode_core.training.run_state import World, held, run_folder
 from idecode_core.training.user_files import scan
 from tools.synthetic_sounds import MAKERS
 
@@ -248,8 +247,7 @@ def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
     script = """
         import sys, time
         from pathlib import Path
-        from idecode_core.training.run_folder import held
-        from idecode_core.training.run_state import World
+        from idecode_core.training.run_state import World, held
         with held(Path(sys.argv[1]), World()):
             print("held", flush=True)
             time.sleep(600)

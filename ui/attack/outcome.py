@@ -27,8 +27,7 @@ from idecode_core.report.attack import (
     shares,
 )
 from idecode_core.report.content import Figure, Report
-from ui.attack.lab import SIDE, Lab, verdict_on
-from ui.attack.more import LOOK_FOR, curve_figure
+from ui.attack.lab import LOOK_FOR, SIDE, Lab, curve_figure, verdict_on
 from ui.attack.run import Scored
 from ui.frame.cache import Stamps, stamps
 from ui.frame.export import download_row

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from idecode_core.draws import content_hash
 from idecode_core.errors import DataError
 from idecode_core.files.names import IMAGE_BYTES
 from idecode_core.folder.settings import FolderSettings
@@ -134,7 +133,6 @@ PICTURES = Modality(
         lambda: st.camera_input("Take a picture", label_visibility="collapsed"),
     ),
     read=read_image,
-    hash_of=content_hash,
     picture_of=lambda pixels: pixels,
     gallery=gallery,
     find=find,

@@ -16,6 +16,7 @@ from PIL import Image
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from idecode_core.folder.settings import FolderSettings
+from idecode_core.modality import content_of
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
@@ -47,7 +48,7 @@ def decoded_sample(
     modality: "Modality", name: str, data: bytes, decoded: Any, *, address: str = "", truth: str = ""
 ) -> Sample:
     """A sample from its file and what was decoded of it."""
-    identity, pixels = modality.hash_of(decoded), modality.picture_of(decoded)
+    identity, pixels = content_of(decoded), modality.picture_of(decoded)
     address = address or f"file-{identity[:12]}"
     small, large = smaller(pixels, THUMBNAIL), smaller(pixels, PICTURE)
     return Sample(name, data, modality, identity, address, small, large, truth)
@@ -113,8 +114,6 @@ class Modality:
     capture: Capture
     read: Callable[[bytes, str], Any]
     """File and name -> decoded; an InputError says in one sentence why it cannot be used."""
-    hash_of: Callable[[Any], str]
-    """Decoded -> the hash of its content."""
     picture_of: Callable[[Any], NDArray[np.uint8]]
     """Decoded -> pixels (h, w, 3)."""
     gallery: Callable[[FolderSettings], Gallery]

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from idecode_core.audio.read import EXTENSIONS, Sound, read_sound
 from idecode_core.audio.sets import gallery_sounds
-from idecode_core.draws import content_hash
 from idecode_core.files.names import SOUND_BYTES, SOUND_SECONDS
 from idecode_core.folder.settings import FolderSettings
 from ui.frame import pictures
@@ -178,7 +177,6 @@ SOUNDS = Modality(
         lambda: st.audio_input("Record a sound", label_visibility="collapsed", key="recording"),
     ),
     read=lambda data, name: read_sound(data, name=name),
-    hash_of=lambda sound: content_hash(sound.samples, sound.sample_rate),
     picture_of=picture_of,
     gallery=gallery,
     find=find,
