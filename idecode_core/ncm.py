@@ -17,11 +17,10 @@ from torch.nn.functional import cross_entropy as torch_cross_entropy
 RANGES = 4  # of rotation angles: what the first outputs of M choose from, where the others name classes
 TURN = 0.2  # what a turn counts beside a class, chosen on development data (docs/joint.md)
 LEAST_ERROR = 1e-9
-ERROR, UNKNOWN, UNFAMILIAR, FAR = (
+ERROR, UNKNOWN, UNFAMILIAR = (
     "how far the answer is off",
     "how little it shows of any class",
     "how unfamiliar it looks",
-    "how far it lies from what was learned",
 )
 """The summands of a score, for readers."""
 NO_EVIDENCE = (
@@ -31,10 +30,6 @@ NO_EVIDENCE = (
 NOT_FAMILIAR = (
     "how little the model finds of what it has learned to look for; below 0 when it finds much. A right answer can still "
     "look unfamiliar"
-)
-DISTANT = (
-    "how far the model's features lie from those of training pictures under the same range of transforms, eight times the squared "
-    "distance per feature; about 8 for a training picture"
 )
 OF_A_USER = "what a base NCM of your own makes of the network's answer; the larger, the stranger"
 LEAST_ACTIVATION = 1e-6  # of a network that sees nothing at all
@@ -145,8 +140,6 @@ class BaseNCM:
     """Of the loss."""
     mirrored: bool = False
     """Whether what M says of x is the mean of its answers to x and to its mirror image."""
-    distance: float = 0.0
-    """What the distance of g(x) from training pictures under the same range counts beside the loss (`scorers.turn_distance`)."""
 
     @property
     def asks_x(self) -> bool:
@@ -157,29 +150,18 @@ class BaseNCM:
         """What each of `terms` says, by its name."""
         error = self.means or OF_A_USER
         unknown = error if self.against == "nothing" else NO_EVIDENCE
-        return {ERROR: error, UNKNOWN: unknown, UNFAMILIAR: NOT_FAMILIAR, FAR: DISTANT}
+        return {ERROR: error, UNKNOWN: unknown, UNFAMILIAR: NOT_FAMILIAR}
 
     def __call__(
-        self,
-        prediction: Tensor,
-        reference: Tensor | None,
-        target: Tensor,
-        features: Tensor | None = None,
-        far: Tensor | None = None,
+        self, prediction: Tensor, reference: Tensor | None, target: Tensor, features: Tensor | None = None
     ) -> Tensor:
-        """Predictions (batch, m, outputs), M(x) (batch, outputs) or None, targets (batch, m, ...), M's features of
-        g(x) (batch, m, d), which only familiarity needs, and how far they lie from the training set's (batch, m), which only
-        distance needs -> scores (batch, m)."""
-        error, *others = self.terms(prediction, reference, target, features, far).values()
+        """Predictions (batch, m, outputs), M(x) (batch, outputs) or None, targets (batch, m, ...) and M's features of
+        g(x) (batch, m, d), which only familiarity needs -> scores (batch, m)."""
+        error, *others = self.terms(prediction, reference, target, features).values()
         return sum(others, start=error)
 
     def terms(
-        self,
-        prediction: Tensor,
-        reference: Tensor | None,
-        target: Tensor,
-        features: Tensor | None = None,
-        far: Tensor | None = None,
+        self, prediction: Tensor, reference: Tensor | None, target: Tensor, features: Tensor | None = None
     ) -> dict[str, Tensor]:
         """The summands of the score by name, each (batch, m); arguments as above."""
         terms = {}
@@ -190,9 +172,6 @@ class BaseNCM:
         if self.familiarity:
             assert features is not None
             terms[UNFAMILIAR] = -familiarity(features)
-        if self.distance:
-            assert far is not None
-            terms[FAR] = self.distance * far
         if self.against != "x":
             name = ERROR if self.against == "g" else UNKNOWN
             return {name: self.weight * self.loss(prediction, target.to(prediction.device)), **terms}
@@ -289,14 +268,6 @@ BASE_NCMS: dict[str, BaseNCM] = {
         evidence=True,
         weight=TURN,
         mirrored=True,
-    ),
-    "turn_and_distance": BaseNCM(
-        cross_entropy,
-        "g",
-        "the cross-entropy between M's answer and the rotation that was applied, and eight times the squared Mahalanobis distance "
-        "per feature of M's features of g(x) from those of training pictures turned alike (docs/rotations.md)",
-        RIGHT_ANSWER,
-        distance=8.0,
     ),
     "feature_change": BaseNCM(
         feature_change,

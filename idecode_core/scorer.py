@@ -45,7 +45,6 @@ SCORERS = {
     "image": "idecode_core.image.scorer:ImageScorer",
     "audio": "idecode_core.audio.scorer:AudioScorer",
     "merged": "idecode_core.scorers.merged:MergedScorer",
-    "turn_distance": "idecode_core.scorers.turn_distance:TurnDistance",
     "own": "idecode_core.scorers.user_network:UserScorer",
     "mahalanobis": "idecode_core.scorers.distances:Mahalanobis",
     "neighbours": "idecode_core.scorers.distances:Neighbours",

@@ -27,14 +27,12 @@ from idecode_core.folder.detector import load_detector
 from idecode_core.folder.record import Split, read_split
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import load_images
-from idecode_core.ncm import BASE_NCMS, RANGES
 from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
 from idecode_core.scorer import Scorer, Vectors
 from idecode_core.scorers.distances import shared_gaussian, squared_distances
 from idecode_core.scorers.logits import Energy
 from idecode_core.scorers.merged import merge_vectors
-from idecode_core.scorers.turn_distance import TurnDistance
 from idecode_core.transforms import SharpRotations
 from paper.rivals.csi import CSI
 from paper.rivals.goad import GOAD
@@ -59,16 +57,6 @@ WAYS = {
 EVERY, OF_TRAINING, DRAWS = 3, 6, 5
 """Third table: one in this many of the larger sets (of the validation part, one in two), and of the training set; draws."""
 TURN, SHIPPED, DISTANCE, NEIGHBOUR = "turn", "turn and familiarity", "Mahalanobis of x", "10th neighbour of x"
-ALIKE = "Mahalanobis among pictures turned alike"
-QUARTER = SharpRotations(jitter=0)
-FACTORS = (2, 4, 8, 16)
-"""What that distance of a picture in exact quarter turns, per feature, counts beside the turn where both are one score."""
-
-
-def one_score(factor: float) -> str:
-    return f"quarter turn + {factor} times {ALIKE}, one score"
-
-
 TOGETHER = {
     TURN: {TURN: 1.0},
     f"{SHIPPED} (`cifar10-rotations`)": {SHIPPED: 1.0},
@@ -79,9 +67,6 @@ TOGETHER = {
     f"twice {SHIPPED} + {DISTANCE}": {SHIPPED: 2.0, DISTANCE: 1.0},
     f"{SHIPPED} + twice {DISTANCE}": {SHIPPED: 1.0, DISTANCE: 2.0},
     f"{SHIPPED} + {NEIGHBOUR}": {SHIPPED: 1.0, NEIGHBOUR: 1.0},
-    ALIKE: {ALIKE: 1.0},
-    f"{ALIKE}, quarter turns": {f"{ALIKE}, quarter turns": 1.0},
-    **{one_score(factor): {one_score(factor): 1.0} for factor in FACTORS},
 }
 """What is added up, with its weight."""
 BEFORE = (
@@ -105,29 +90,21 @@ def aurocs(scorer: Scorer, sets: list[NDArray[np.uint8]], n: int = 1) -> list[fl
 
 
 def members_of(
-    scorer: ImageScorer, sets: list[NDArray[np.uint8]], training: NDArray[np.uint8]
+    scorer: ImageScorer, sets: list[NDArray[np.uint8]], fitted: Tensor
 ) -> list[dict[str, Vectors]]:
-    """Of each set, base scores (N, DRAWS) of all that can be added up; `training` are pictures of the training set."""
-    known = normalize(features(scorer, training), dim=-1)
-    alike = TurnDistance.fit(scorer, training, n=RANGES)
-    quarter = TurnDistance.fit(replace(scorer, transforms=QUARTER), training, n=RANGES)
+    """Of each set, base scores (N, DRAWS) of all that can be added up; `fitted` are features of the training set (M, d)."""
+    known = normalize(fitted, dim=-1)
     gaussian = shared_gaussian(known, torch.zeros(len(known), dtype=torch.long))
-    ncms = {TURN: "cross_entropy", SHIPPED: "cross_entropy_and_familiarity", ALIKE: alike.base_ncm}
-    weight = BASE_NCMS[alike.base_ncm].distance
+    ncms = {TURN: "cross_entropy", SHIPPED: "cross_entropy_and_familiarity"}
     members = []
     for x in sets:
-        turns = alike.score_under(list(ncms.values()), x, n=DRAWS, seed=0)
+        turns = scorer.score_under(list(ncms.values()), x, n=DRAWS, seed=0)
         z = normalize(features(scorer, x), dim=-1)
         once = {
             DISTANCE: squared_distances(z, *gaussian).amin(dim=1),
             NEIGHBOUR: torch.cdist(z, known).kthvalue(10, dim=1).values,
         }
         parts = {name: turns[ncm].score_vectors for name, ncm in ncms.items()}
-        parts[ALIKE] = (parts[ALIKE] - parts[TURN]) / weight
-        exact = quarter.score_under([ncms[TURN], ncms[ALIKE]], x, n=DRAWS, seed=0)
-        turn = exact[ncms[TURN]].score_vectors
-        parts[f"{ALIKE}, quarter turns"] = far = (exact[ncms[ALIKE]].score_vectors - turn) / weight
-        parts |= {one_score(factor): turn + factor * far for factor in FACTORS}
         members.append(
             parts | {name: values.double().numpy()[:, None].repeat(DRAWS, 1) for name, values in once.items()}
         )
@@ -152,7 +129,7 @@ def compare_networks(folders: list[Path], data_root: Path | None) -> Aurocs:
     for folder in folders:
         scorer = load_detector(folder).scorer
         assert isinstance(scorer, ImageScorer)
-        for together, members in zip(parts, members_of(scorer, sets, proper), strict=True):
+        for together, members in zip(parts, members_of(scorer, sets, features(scorer, proper)), strict=True):
             together |= {f"{folder.name}: {name}": vectors for name, vectors in members.items()}
     several = [names for size in range(1, len(folders) + 1) for names in combinations(folders, size)]
     rows: Aurocs = {}
@@ -169,16 +146,13 @@ def features(scorer: ImageScorer, x: NDArray[np.uint8]) -> Tensor:
 
 
 def merged_aurocs(sets: list[dict[str, Vectors]], weights: dict[str, float], n: int) -> list[float]:
-    """Half of the first set ranks, its other half is held against each of the others. What stands alone is not ranked."""
+    """Half of the first set ranks, its other half is held against each of the others."""
     half = len(next(iter(sets[0].values()))) // 2
     vectors = [[parts[name][:, :n] for name in weights] for parts in sets]
     references = [member[:half] for member in vectors[0]]
     vectors[0] = [member[half:] for member in vectors[0]]
     known, *strange = (
-        (of_set[0] if len(of_set) == 1 else merge_vectors(of_set, references, [*weights.values()])).sum(
-            axis=1
-        )
-        for of_set in vectors
+        merge_vectors(of_set, references, [*weights.values()]).sum(axis=1) for of_set in vectors
     )
     return [auroc(known, scores) for scores in strange]
 
@@ -222,7 +196,7 @@ def main(
             write_json(RESULTS, trials)
     added = {f"{name}, n = {n}": (weights, n) for name, weights in TOGETHER.items() for n in (1, DRAWS)}
     if not added.keys() <= trials.keys():
-        parts = members_of(shipped, thinned(sets), proper.x[::OF_TRAINING])
+        parts = members_of(shipped, thinned(sets), features(shipped, proper.x[::OF_TRAINING]))
         trials |= {name: merged_aurocs(parts, *each) for name, each in added.items()}
         write_json(RESULTS, trials)
     show("what is asked", list(outside), {name: trials[name] for name in ASKED})

@@ -94,9 +94,6 @@ class Predicted:
     mirrored: Tensor | None = (
         None  # (batch, outputs): the mean of M(x) and M(mirror image), where it is asked for
     )
-    far: Tensor | None = (
-        None  # (batch, m): how far M's features lie from the training set's, where that was learned
-    )
 
     def scores(self, base_ncm: str) -> Tensor:
         """A(X_tr, x; g) (Eq. 2): (batch, m)."""
@@ -106,10 +103,10 @@ class Predicted:
         """Its summands, each (batch, m)."""
         return BASE_NCMS[base_ncm].terms(*self.arguments_of(base_ncm))
 
-    def arguments_of(self, base_ncm: str) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor | None]:
+    def arguments_of(self, base_ncm: str) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
         """What a base NCM takes."""
         of_x = self.mirrored if BASE_NCMS[base_ncm].mirrored else self.reference
-        return self.prediction, of_x, self.target, self.features, self.far
+        return self.prediction, of_x, self.target, self.features
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,11 +129,6 @@ class ImageScorer(TakesPictures, NetworkScorer):
         if self.base_ncm not in BASE_NCMS:
             raise SettingError(
                 f"No base NCM is called {self.base_ncm!r}; expected one of {', '.join(BASE_NCMS)}."
-            )
-        if BASE_NCMS[self.base_ncm].distance and self.kind == ImageScorer.kind:
-            raise SettingError(
-                f"{self.base_ncm!r} needs distances from the training set, which this detector has not learned: choose another base "
-                "NCM, or a detector such as cifar10-turn-distance."
             )
         self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
 
@@ -183,15 +175,9 @@ class ImageScorer(TakesPictures, NetworkScorer):
                 mirrored = (reference + self.model.decode(other, other[:, None])[:, 0]) / 2
         encoded = in_pieces(self.model.encode, gx.flatten(0, 1), VARIANTS_PER_BATCH)
         z_g = encoded.unflatten(0, gx.shape[:2])  # (batch, m, d)
-        target = self.transforms.target(parameters)
         return Predicted(
-            self.model.decode(z, z_g), reference, target, z_g, mirrored, self.distances(z_g, target)
+            self.model.decode(z, z_g), reference, self.transforms.target(parameters), z_g, mirrored
         )
-
-    def distances(self, z: Tensor, target: Tensor) -> Tensor | None:
-        """How far features of g(x) (batch, m, d) lie from those of the training set under the same g: (batch, m), where a scorer
-        has learned that."""
-        return None
 
     def logits(self, samples: Samples) -> Tensor:
         """M(x) of each image, without transforms: (N, classes). What a classifier says; its answer about g is left out."""
@@ -231,8 +217,8 @@ class ImageScorer(TakesPictures, NetworkScorer):
         return cls.around(with_weights(lambda: blank_model(config), tensors), settings, device)
 
     @classmethod
-    def around(cls, model: Any, settings: Mapping[str, Any], device: torch.device, **learned: Tensor) -> Self:
-        """A scorer with this model and with what else was learned; the rest is as the settings say."""
+    def around(cls, model: Any, settings: Mapping[str, Any], device: torch.device) -> Self:
+        """A scorer with this model; the rest is as the settings say."""
         return cls(
             model,
             build_transforms(settings["transforms"]),
@@ -240,5 +226,4 @@ class ImageScorer(TakesPictures, NetworkScorer):
             Preprocessing(**settings["preprocessing"]),
             device,
             tuple(settings["classes"]),
-            **learned,
         )
