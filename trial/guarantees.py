@@ -206,7 +206,7 @@ def _together(trials: int, generator: np.random.Generator) -> Iterator[Measured]
         )
         w_found.append(false_discovery_proportion(flagged, is_ood))
     yield mean(
-        f"{promise}, stable over seeds (e-BH)", assumption, 0.2, e_found, "Python: `conformal.evidence`"
+        f"{promise}, stable over seeds (e-BH)", assumption, 0.2, e_found, "`certify --many e-bh`"
     )
     yield mean(f"{promise} under a shift (weighted selection)", "covariate shift with the true weights", 0.2, w_found,
                "`certify --shifted-to FILE --many bh`")  # fmt: skip
@@ -220,7 +220,7 @@ def _envelope(trials: int, generator: np.random.Generator) -> Measured:
         broken += bool((true > bound.false_discoveries(p) + 1e-12).any())
     return rate(
         "with probability 1 - delta no cut has more false flags than the envelope says", "the same",
-        0.2, broken, trials, "Python: `conformal.evidence.envelope`",
+        0.2, broken, trials, "`certify --many envelope`",
     )  # fmt: skip
 
 
@@ -235,7 +235,7 @@ def _streams(trials: int, generator: np.random.Generator) -> Iterator[Measured]:
                0.05, alarms, trials, "`serve` (`idecode_log_martingale`)")  # fmt: skip
     margin = stats.norm.ppf((1 + LEVEL) / 2) * np.std(times) / np.sqrt(len(times))
     yield Measured("the mean time to a false alarm is at least 100, from each restart on (Shiryaev-Roberts)", "the same", 100.0,
-                   float(np.mean(times)), trials, 100.0 - margin, float("inf"), "Python: `conformal.streams`")  # fmt: skip
+                   float(np.mean(times)), trials, 100.0 - margin, float("inf"), "`certify --many shiryaev-roberts`")  # fmt: skip
 
 
 def _bounds(trials: int, generator: np.random.Generator) -> Measured:
