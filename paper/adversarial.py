@@ -83,7 +83,7 @@ def rival_rows(root: Path, victim: VictimRecord) -> list[Row]:
     return rows
 
 
-def own_rows(root: Path, victim: VictimRecord, detectors: Sequence[Stored]) -> list[Row]:
+def detector_rows(root: Path, victim: VictimRecord, detectors: Sequence[Stored]) -> list[Row]:
     """Each detector of ours with one draw, five and twenty."""
     rows = []
     for stored in detectors:
@@ -186,7 +186,7 @@ def adversarial(root: Path | str = "checkpoints") -> Section:
     root = Path(root)
     detectors, pairs = open_all(root), []
     for victim in read_records(root):
-        rows = [*rival_rows(root, victim), *own_rows(root, victim, detectors)]
+        rows = [*rival_rows(root, victim), *detector_rows(root, victim, detectors)]
         if {row.rival for row in rows} != {True, False}:
             raise CheckpointError(
                 f"The scores of attacks on {victim.name} are not complete: expected those of rivals and of detectors. Go on with "

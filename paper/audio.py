@@ -45,7 +45,7 @@ def mean_row(rows: Sequence[BesideSoftmax]) -> BesideSoftmax:
 
 def ablation_aurocs(stored: Stored, base_ncm: str) -> tuple[float, float, float]:
     """AUROC at n = 1, 5, 20 of another base NCM against all OOD sets together, one run."""
-    scores = stored.beside(base_ncm)
+    scores = stored.scores_of(base_ncm)
 
     def ranked(vectors: NDArray[np.floating], n: int) -> NDArray[np.float64]:
         pair = scores.calibration.scores(n), aggregate_scores(vectors[:, :n])

@@ -89,8 +89,15 @@ def shared(methods: Sequence[Contender]) -> dict[str, str]:
     return {ood_set.name: ood_set.label for ood_set in methods[0].stored.ood_sets if ood_set.name in names}
 
 
-def auroc(contender: Contender, name: str) -> float:
-    return 100 * contender.evaluations[name].auroc.mean
+Value = Callable[[Contender, str], float]
+
+
+def in_percent(metric: str) -> Value:
+    """A metric of a method on the OOD set of a name."""
+    return lambda contender, name: 100 * float(getattr(contender.evaluations[name], metric).mean)
+
+
+auroc, tnr, fpr = (in_percent(metric) for metric in ("auroc", "tnr", "fpr"))
 
 
 def with_interval(contender: Contender, name: str) -> str:
@@ -102,7 +109,7 @@ def grid(
     methods: Sequence[Contender],
     sets: dict[str, str],
     cell: Callable[[Contender, str], str],
-    value: Callable[[Contender, str], float],
+    value: Value,
 ) -> str:
     """One line per method, one column per OOD set, and the mean over the sets."""
     rows = [
@@ -320,20 +327,9 @@ def rivals(root: Path | str = "checkpoints") -> Section:
     return Section("rivals", "iDECODe beside its rivals (Table 3 and more)", body, figures)
 
 
-Value = Callable[[Contender, str], float]
-
-
 def both(value: Value) -> tuple[Callable[[Contender, str], str], Value]:
     """A number and how it is written."""
     return lambda method, name: f"{value(method, name):.1f}", value
-
-
-def fpr(contender: Contender, name: str) -> float:
-    return 100 * contender.evaluations[name].fpr.mean
-
-
-def tnr(contender: Contender, name: str) -> float:
-    return 100 * contender.evaluations[name].tnr.mean
 
 
 NEAR, FAR = ("cifar100-test", "tinyimagenet-test"), ("svhn-test", "places-test")

@@ -219,7 +219,7 @@ def sbp(root: Path | str = "checkpoints") -> Section:
     """SBP on our classifier beside our detectors at n = 5 and 20 (Table 3)."""
     classifier = open_stored(Path(root) / CLASSIFIER)
     detectors = open_all(root)
-    softmax = classifier.beside(shelf.SBP)
+    softmax = classifier.scores_of(shelf.SBP)
     known = softmax.once(classifier.id_set.name)
     tnrs, aurocs, fprs = list[list[str]](), list[list[str]](), list[list[str]]()
     pairs, ahead = list[tuple[str, float, float]](), list[str]()
@@ -265,7 +265,7 @@ ROTATIONS = "cifar10-rotations"
 def familiarity(root: Path | str = "checkpoints") -> Section:
     """What the familiarity of g(x) adds to the paper's base NCM, on the same network and draws."""
     stored = open_stored(Path(root) / ROTATIONS)
-    plain = stored.beside("cross_entropy")
+    plain = stored.scores_of("cross_entropy")
     rows, gains = [], []
     for ood_set in stored.ood_sets:
         without = evaluate(None, plain.id_set, plain.sets[ood_set.name], N)  # of F(V), the sum of n scores

@@ -41,7 +41,7 @@ class Side:
 
 def sides(stored: Stored) -> tuple[Side, Side]:
     """The iD and the OOD clips of a detector's stored scores."""
-    eq_3, softmax = stored.beside("invariance").sets, stored.beside(SBP)
+    eq_3, softmax = stored.scores_of("invariance").sets, stored.scores_of(SBP)
     known, strange = (
         Side(
             np.concatenate([eq_3[part.name].score_vectors for part in sets]).astype(np.float64),

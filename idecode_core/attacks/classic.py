@@ -34,8 +34,8 @@ from idecode_core.attacks.victim import Victim, load_victim
 from idecode_core.data import EMBEDDED
 from idecode_core.errors import DataError, SettingError
 from idecode_core.files import write_npz, write_text
-from idecode_core.files.cells import csv_text
 from idecode_core.files.find import found_files
+from idecode_core.files.names import csv_text
 from idecode_core.files.read import read_arrays
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.read import EXTENSIONS, read_image

@@ -103,7 +103,7 @@ def certify(
     """
     from idecode_core.conformal import check_epsilon
     from idecode_core.conformal.certify import certify as calibrate
-    from idecode_core.files.cells import csv_text
+    from idecode_core.files.names import csv_text
     from idecode_core.files.write import check_output, write_text
     from idecode_core.quality.columns import before, common_draws, has_vectors, number_columns, summed
     from idecode_core.quality.ways import Way

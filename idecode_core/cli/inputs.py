@@ -113,7 +113,7 @@ def print_rows(
         for row in rows:
             print(json.dumps({key: _in_json(value) for key, value in row.items()}, default=str))
     elif as_csv and rows:
-        from idecode_core.files.cells import csv_text
+        from idecode_core.files.names import csv_text
 
         sys.stdout.write(csv_text(rows, titles))
     sys.stdout.flush()

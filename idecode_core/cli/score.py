@@ -246,7 +246,7 @@ def judge(
 
 
 def _write_csv(tables: "Iterable[pa.Table]", file: TextIO) -> None:
-    from idecode_core.files.cells import csv_text
+    from idecode_core.files.names import csv_text
     from idecode_core.scale.judged import SCHEMA
 
     file.write(",".join(SCHEMA.names) + "\n")

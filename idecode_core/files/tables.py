@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from idecode_core.errors import InputError, ScoreError
 from idecode_core.files.archives import File
-from idecode_core.files.cells import defused as defused
-from idecode_core.files.cells import is_number
+from idecode_core.files.names import is_number
 from idecode_core.files.read import DAMAGE, check_header, read_arrays, reason
 
 if TYPE_CHECKING:

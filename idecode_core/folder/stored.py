@@ -81,7 +81,7 @@ class Stored:
             return ""
         return str(scorer.get("transforms", {}).get("name", "")).removeprefix("sharp_")
 
-    def beside(self, scorer: str) -> Scores:
+    def scores_of(self, scorer: str) -> Scores:
         """What another scorer on the same network says of the same sets: SBP, or another base NCM."""
         for path in score_paths(self.folder, scorer):
             name = path.relative_to(self.folder).as_posix()

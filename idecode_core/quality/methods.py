@@ -223,7 +223,7 @@ def pooled(sets: Sequence[ScoreSet]) -> ScoreSet:
 
 def beside_softmax(stored: Stored) -> BesideSoftmax:
     outside = pooled(stored.ood_sets)
-    softmax = stored.beside(SBP)
+    softmax = stored.scores_of(SBP)
     sbp_id = softmax.once(stored.id_set.name)
     sbp_ood = np.concatenate([softmax.once(ood_set.name) for ood_set in stored.ood_sets])
     base_score, icad, five, twenty = (

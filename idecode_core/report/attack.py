@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idecode_core.report.commands import command
-from idecode_core.report.content import Figure, Judged, Picture, Report, Row, Value, verdict_row
+from idecode_core.report.content import Figure, Judged, Picture, Report, Row, Value, command, verdict_row
 from idecode_core.report.notebook import Notebook, from_template
 from idecode_core.verdict import meaning, sentence
 

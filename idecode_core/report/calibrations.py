@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from idecode_core.conformal.settings import Settings
-from idecode_core.report.commands import command
-from idecode_core.report.content import Figure, Report, Row, Value
+from idecode_core.report.content import Figure, Report, Row, Value, command
 from idecode_core.report.notebook import Notebook, from_template
 
 if TYPE_CHECKING:

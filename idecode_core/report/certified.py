@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from idecode_core.report.commands import command
-from idecode_core.report.content import Export, Figure, Report, Row
+from idecode_core.report.content import Export, Figure, Report, Row, command
 from idecode_core.report.notebook import from_template
 
 if TYPE_CHECKING:

@@ -1,9 +1,12 @@
 """What a page shows, and what it judges samples with, as plain values: the one form that CSV, JSON and HTML are written from."""
 
 import datetime
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from idecode_core.files.names import printable
 
 if TYPE_CHECKING:
     from idecode_core.conformal.judge import Verdict
@@ -95,3 +98,19 @@ def verdict_row(verdict: "Verdict", score_vector: tuple[float, ...], content_has
         "score_vector": score_vector,
         "content_hash": content_hash,
     }
+
+
+def command(name: str, *words: str, **options: object) -> str:
+    """What is on a page, typed: an `idecode` command that a reader can paste; options that are None or empty are left out, and what comes from files is quoted.
+
+    >>> command("detect", "my photo.jpg", **{"--n": 5, "--delta": None})
+    "idecode detect 'my photo.jpg' --n 5"
+    """
+    given = [
+        (key, f"{value:.12g}" if isinstance(value, float) else str(value))
+        for key, value in options.items()
+        if value is not None and value != ""
+    ]
+    files = [f"./{word}" if word.startswith("-") else word for word in words]  # never an option
+    parts = [*files, *(part for pair in given for part in pair)]
+    return " ".join(["idecode", name, *(shlex.quote(printable(part)) for part in parts)])

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from idecode_core.report.commands import command
-from idecode_core.report.content import Figure, Report, Value
+from idecode_core.report.content import Figure, Report, Value, command
 from idecode_core.report.notebook import Notebook, from_template
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from idecode_core.report.commands import command
-from idecode_core.report.content import Figure, Report, Value
+from idecode_core.report.content import Figure, Report, Value, command
 from idecode_core.report.notebook import Notebook, from_template
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from idecode_core import __version__
-from idecode_core.files.tables import defused
+from idecode_core.files.names import defused
 from idecode_core.report.content import Figure, Picture, Report, Row, Value
 
 BAR, GAP, HEIGHT = 5, 2, 24

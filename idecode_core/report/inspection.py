@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idecode_core.files.names import NOUNS
-from idecode_core.report.commands import command
-from idecode_core.report.content import Figure, Judged, Picture, Report, Row, verdict_row
+from idecode_core.report.content import Figure, Judged, Picture, Report, Row, command, verdict_row
 from idecode_core.report.notebook import Notebook, from_template
 
 if TYPE_CHECKING:

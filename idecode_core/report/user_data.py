@@ -144,6 +144,6 @@ def _rows(result: UserResult) -> Sequence[Row]:
     ]
 
 
-def write_own_report(stored: Stored, result: UserResult) -> None:
+def write_user_report(stored: Stored, result: UserResult) -> None:
     """report.html into the detector's folder."""
     write_text(stored.folder / "report.html", to_html(user_report(stored, result)))

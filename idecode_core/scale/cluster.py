@@ -30,7 +30,7 @@ class ScoreActor:
         self.worker = Worker(Path(folder), job, device, seconds, network)
 
     def __call__(self, row: Row) -> Row:
-        before, rest = self.worker.rest(Stretch(row["start"], row["offset"], row["count"]))
+        before, rest = self.worker.what_is_left(Stretch(row["start"], row["offset"], row["count"]))
         if "readings" in row:
             done = self.worker.write(
                 rest.start, row["lines"][before.files :], row["readings"][before.files :]

@@ -196,7 +196,7 @@ class Worker:
         lines = read_lines(self.folder, stretch)
         return self.write(stretch.start, lines, self.read(names_in(lines)), progress)
 
-    def rest(self, stretch: Stretch) -> tuple[Done, Stretch]:
+    def what_is_left(self, stretch: Stretch) -> tuple[Done, Stretch]:
         """What a worker that was lost had written of this stretch, from its start on; and what is left of it."""
         paths, done = part_paths(self.folder), Done()
         lines = read_lines(self.folder, stretch)

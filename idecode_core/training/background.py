@@ -144,7 +144,7 @@ def look() -> State | None:
     )  # fmt: skip
 
 
-def asked_by(token: str) -> bool:
+def has_token(token: str) -> bool:
     """Whether this token is the one of the last training."""
     try:
         stored = json.loads((place() / "job.json").read_text(encoding="utf-8"))["token"]

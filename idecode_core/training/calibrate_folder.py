@@ -12,8 +12,7 @@ from idecode_core.conformal.same_source import SourceComparison, compare
 from idecode_core.detector import Detector
 from idecode_core.errors import InputError
 from idecode_core.files import write_text
-from idecode_core.files.cells import csv_text
-from idecode_core.files.names import NOUNS, printable
+from idecode_core.files.names import NOUNS, csv_text, printable
 from idecode_core.files.shown import Report, progress_of
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.place import new_place

@@ -219,7 +219,7 @@ class FolderWork:
         }
 
     @property
-    def beside(self) -> dict[str, Writer]:
+    def files_beside(self) -> dict[str, Writer]:
         listed = files_table(self.scanned, self.parts, self.known)
         files: dict[str, Writer] = {FILES: lambda path: write_text(path, listed)}
         if self.scanned.left_out:

@@ -28,7 +28,7 @@ from idecode_core.models.pretrained import NAME
 from idecode_core.quality.score_sets import SetToScore, score_test_sets
 from idecode_core.quality.user_data import user_result
 from idecode_core.report.card import learning_curve, write_card
-from idecode_core.report.user_data import write_own_report
+from idecode_core.report.user_data import write_user_report
 from idecode_core.training import fit_distance, plan
 from idecode_core.training.choice import Fitted, Known
 from idecode_core.training.finish import RUNS, device_of_process, record_files, short, train_and_finish
@@ -39,7 +39,7 @@ from idecode_core.training.plan import N_MAX
 from idecode_core.training.run_state import BEST, STATE, World, held
 from idecode_core.training.tasks import AudioTask
 from idecode_core.training.user_files import scan, sets_outside, split_known
-from idecode_core.training.user_parts import file_parts, split_own, user_dataset
+from idecode_core.training.user_parts import file_parts, split_user_files, user_dataset
 
 PIECES = ("fitting", "naming classes", "measuring", "calibrating", "made")
 """What a run keeps of the work that is done."""
@@ -108,7 +108,7 @@ class FolderPlan(FolderWork):
             world=world,
             step=step,
             report=report,
-            beside=self.beside,
+            beside=self.files_beside,
             dataset="",
             settings=settings,
         )
@@ -171,7 +171,7 @@ class FolderPlan(FolderWork):
             seed=self.seed,
             settings={**settings, **asdict(plan), **network, **choice},
         )
-        files |= {**(learning_curve(self.run, self.out.name) if logged else {}), **self.beside}
+        files |= {**(learning_curve(self.run, self.out.name) if logged else {}), **self.files_beside}
         save_detector(detector, self.made, beside=files)
         return detector
 
@@ -181,7 +181,7 @@ class FolderPlan(FolderWork):
         stored = open_stored(self.made)
         result = user_result(stored)
         write_card(self.made, result)
-        write_own_report(stored, result)
+        write_user_report(stored, result)
         write_detector_folder(
             self.out,
             lambda new: shutil.copytree(self.made, new, dirs_exist_ok=True),
@@ -263,10 +263,10 @@ def plan_folder(
     place = new_place(Path(out), replace, (source, *others))
     on = device_of_process(device)
     scanned = scan(source, "audio" if audio else "image", labels, report)  # type: ignore[arg-type]
-    parts = split_own(scanned, seed)
+    parts = split_user_files(scanned, seed)
     chosen = plan.choose(scanned, parts, on, model, epochs, learn_from_ood)
     if not chosen.validates:
-        parts = split_own(scanned, seed, validates=False)
+        parts = split_user_files(scanned, seed, validates=False)
     outside = sets_outside(others, scanned, report)
     known, outside = split_known(outside, seed) if learn_from_ood else ([], outside)
     belongs = summary or printable(f"{NOUNS[scanned.modality].capitalize()}s like those of {source.stem}")

@@ -162,7 +162,7 @@ def _kinds(counts: Mapping[str, int]) -> str:
     return _some([f"{ending or 'without ending'} ({count:,})" for ending, count in ordered])
 
 
-def find_own(
+def find_user_files(
     source: Path, extensions: tuple[str, ...], noun: str
 ) -> tuple[list[Candidate], Mapping[str, int]]:
     """The files of a folder and below it, or those of a CSV, whose paths are relative to its own folder; and how many of other
@@ -212,7 +212,7 @@ def scan(
     if labels not in (None, "folders", "none"):
         raise SettingError(f"--labels must be folders or none, got {labels!r}.")
     kind = modality_named(modality)
-    candidates, others = find_own(Path(source), kind.extensions, NOUNS[modality])
+    candidates, others = find_user_files(Path(source), kind.extensions, NOUNS[modality])
     files: list[UserFile] = []
     first: dict[str, str] = {}
     broken, copies = [], []

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from idecode_core.audio.features import LogMel
 from idecode_core.audio.sets import SoundSet
 from idecode_core.errors import CheckpointError, InputError
-from idecode_core.files.cells import csv_text
-from idecode_core.files.names import NOUNS, printable
+from idecode_core.files.names import NOUNS, csv_text, printable
 from idecode_core.folder.record import Split, TrainingRecord
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.sets import ImageSet
@@ -65,7 +64,7 @@ class UserSplit:
         yield "test", self.test
 
 
-def split_own(scanned: Scan, seed: int = 0, *, validates: bool = True) -> UserSplit:
+def split_user_files(scanned: Scan, seed: int = 0, *, validates: bool = True) -> UserSplit:
     """A random split of the contents; InputError when there are too few. Without validation its share calibrates, and the other
     parts stay as they are, so that detectors of both kinds can be merged."""
     contents = [file.content for file in scanned.files]

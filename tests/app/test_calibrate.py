@@ -192,11 +192,11 @@ def test_saved_to_my_detectors_it_is_a_folder_like_any_other_and_never_overwrite
 def test_only_someone_at_this_machine_may_save_to_its_disk(monkeypatch, address, headers, local):
     import streamlit as st
 
-    from ui.frame.session import is_own_machine
+    from ui.frame.session import at_this_machine
 
     monkeypatch.setattr(st, "get_option", lambda name: address)
     monkeypatch.setattr(type(st.context), "headers", property(lambda self: headers))
-    assert is_own_machine() is local
+    assert at_this_machine() is local
 
 
 def test_after_an_unexpected_error_the_files_of_the_upload_before_are_not_used(monkeypatch):

@@ -166,7 +166,7 @@ def test_on_a_shared_server_training_is_off_unless_allowed_and_is_seen_by_who_as
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (bring, train):
-        monkeypatch.setattr(module, "is_own_machine", lambda: False)
+        monkeypatch.setattr(module, "at_this_machine", lambda: False)
     write(State("done", "mine", result={**RESULT, "detector": str(root / "bare")}), token="secret")
     app = open_page("calibrate")
     assert bring.HERE not in app.segmented_control(key="cal_bring").options
@@ -179,7 +179,7 @@ def test_on_a_shared_server_training_is_off_unless_allowed_and_is_seen_by_who_as
     assert "mine: ready" not in words(open_page("calibrate", {"training": "other"}))
     assert "mine: ready" in words(open_page("calibrate", {"training": "secret"}))
     monkeypatch.setenv(background.ALLOWED, "0")
-    monkeypatch.setattr(train, "is_own_machine", lambda: True)
+    monkeypatch.setattr(train, "at_this_machine", lambda: True)
     assert not train.may_train()
     monkeypatch.delenv(background.ALLOWED)
     assert train.may_train()

@@ -20,7 +20,7 @@ from idecode_core.cli import app as commands
 from idecode_core.cli.app import main
 from idecode_core.conformal.certify import certify
 from idecode_core.detector import Detector
-from idecode_core.files.cells import csv_text
+from idecode_core.files.names import csv_text
 from idecode_core.folder.detector import save_detector
 from idecode_core.image.fetch import list_sets
 

@@ -34,7 +34,7 @@ from idecode_core.report import (
     to_html,
     to_json,
 )
-from idecode_core.report.commands import command
+from idecode_core.report.content import command
 from idecode_core.report.notebook import literal
 from ui.frame.samples import png
 

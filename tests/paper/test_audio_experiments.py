@@ -95,7 +95,7 @@ def test_sbp_is_one_minus_the_largest_share_of_the_unmasked_clip(root: Path, sto
     assert isinstance(scorer, AudioScorer)
     test = clips(("tone", "noise"), 6, 20)
     np.testing.assert_allclose(
-        stored.beside(SBP).once("esc50-animals"),
+        stored.scores_of(SBP).once("esc50-animals"),
         1 - scorer.logits(test.clips).exp().numpy().max(axis=1),
         atol=1e-6,
     )

@@ -66,8 +66,8 @@ def wait(until: Callable[[State], bool]) -> State:
 
 def test_it_plans_waits_for_a_word_and_ends_in_the_detector_that_train_folder_makes(home: Path) -> None:
     token = background.begin(job(home))
-    assert background.asked_by(token)
-    assert not background.asked_by("another")
+    assert background.has_token(token)
+    assert not background.has_token("another")
     planned = wait(lambda state: state.phase != "reading")
     assert planned.phase == "planned", planned.error
     assert any("50 different images" in sentence for sentence in planned.sentences)

@@ -9,13 +9,13 @@ import torch
 from idecode_core.training import plan as planning
 from idecode_core.training.recipe import Recipe
 from idecode_core.training.user_files import Scan, UserFile
-from idecode_core.training.user_parts import split_own
+from idecode_core.training.user_parts import split_user_files
 
 
 def plan_and_recipe(count: int, model: str | None = "rotations") -> tuple[planning.Plan, Recipe[Any]]:
     files = tuple(UserFile(Path(f"{i}.png"), f"{i}.png", "", f"{i:064x}", 200.0) for i in range(count))
     found = Scan("here", "image", files, (), (), (), {})
-    plan = planning.choose(found, split_own(found), torch.device("cpu"), model)
+    plan = planning.choose(found, split_user_files(found), torch.device("cpu"), model)
     return plan, planning.user_recipe(plan, found, "mine", "", 0)
 
 

@@ -33,7 +33,7 @@ from idecode_core.training import user_files
 from idecode_core.training.choice import KNOWN, best
 from idecode_core.training.fit_sounds import CLEARLY
 from idecode_core.training.user_files import Scan, UserFile, scan
-from idecode_core.training.user_parts import UserSplit, files_table, kinds_of, split_own
+from idecode_core.training.user_parts import UserSplit, files_table, kinds_of, split_user_files
 from tools.synthetic_sounds import MAKERS
 
 ANIMALS = (2, 3, 4, 5, 6, 7)  # of CIFAR-10
@@ -306,7 +306,7 @@ def test_a_csv_names_files_beside_it_and_their_classes(tmp_path: Path) -> None:
 
 def test_parts_do_not_overlap_and_follow_the_seed(own: Path) -> None:
     found = scan(own)
-    first, again, other = (split_own(found, seed) for seed in (0, 0, 1))
+    first, again, other = (split_user_files(found, seed) for seed in (0, 0, 1))
     together = np.concatenate([indices for _, indices in first.parts()])
     assert sorted(together) == list(range(60))
     for (_, a), (_, b) in zip(first.parts(), again.parts(), strict=True):
@@ -500,7 +500,7 @@ def test_the_test_part_is_a_random_300_of_all_classes_and_nothing_else_is_tested
 ) -> None:  # type: ignore[no-untyped-def]
     """Of 4,000 files in ten classes, 300 random ones: fewer than 10 of a class have a probability below 1e-4."""
     files = [UserFile(Path("x"), f"{i}", f"{i // 400}", f"{i:064d}", 8) for i in range(4000)]
-    many = split_own(Scan("here", "image", tuple(files), (), (), (), {}))
+    many = split_user_files(Scan("here", "image", tuple(files), (), (), (), {}))
     assert len(many.test) == 300
     assert np.bincount(many.test // 400, minlength=10).min() >= 10
     trained = train_folder(own, tmp_path / "out" / "mine", ood=["textures-sample"], runs=tmp_path / "runs")
@@ -580,7 +580,7 @@ def test_files_that_calibrate_or_test_have_no_part_in_what_known_outliers_choose
 
     before = tried("before")
     assert set(before) == {"mahalanobis", "neighbours"}
-    split = split_own(scan(own), validates=False)
+    split = split_user_files(scan(own), validates=False)
     for i in (*split.split.calibration, *split.test):
         Image.fromarray(random_images(1, 24, seed=1000 + i)[0] // 3).save(own / f"{i:03d}.png")
     assert tried("after") == before
@@ -613,7 +613,7 @@ def test_all_copies_of_a_picture_are_in_one_part(own: Path) -> None:
     assert (len(found.files), len(found.copies)) == (100, 40)
     for seed in range(5):
         for validates in (True, False):
-            split = split_own(found, seed, validates=validates)
+            split = split_user_files(found, seed, validates=validates)
             parts = [{found.files[i].content for i in indices} for _, indices in split.parts()]
             assert sum(len(indices) for _, indices in split.parts()) == 100
             assert sum(map(len, parts)) == len(set.union(*parts)) == 60

@@ -15,7 +15,7 @@ from ui.frame.cache import remembered, written
 from ui.frame.links import one_of
 from ui.frame.messages import escape, refused
 from ui.frame.samples import Modality, Sample
-from ui.frame.session import is_own_machine
+from ui.frame.session import at_this_machine
 from ui.frame.uploads import WAYS, check_files, many_files
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _safe(name: str) -> str:
 
 def bring(modality: Modality) -> tuple[Brought, Brought]:
     """What belongs, and what does not belong, which may be empty."""
-    way = one_of("Bring", (*WAYS, HERE) if is_own_machine() else WAYS, "cal_bring", bind=None)
+    way = one_of("Bring", (*WAYS, HERE) if at_this_machine() else WAYS, "cal_bring", bind=None)
     left, right = st.columns(2, gap="medium")
     words = (f"What belongs: your {modality.plural}", "What does not belong, if you have some")
     with left:
@@ -124,11 +124,11 @@ def _ask(label: str, key: str, modality: Modality, way: str) -> Brought:
     ).strip()
     if not text:
         return Brought(modality)
-    from idecode_core.training.user_files import find_own
+    from idecode_core.training.user_files import find_user_files
 
     folder = Path(text).expanduser()
     try:
-        listed, _ = find_own(folder, modality.extensions, modality.thing)
+        listed, _ = find_user_files(folder, modality.extensions, modality.thing)
     except InputError as error:
         st.warning(escape(str(error)))
         return Brought(modality)

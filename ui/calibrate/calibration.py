@@ -59,7 +59,7 @@ def result(
     with right:
         reading(comparison, renewed, detector, vectors[:, :n], settings)
     if outside:
-        sets = {OWN_SET: score_vectors(detector, outside, seed)}
+        sets = {USER_SET: score_vectors(detector, outside, seed)}
     else:
         sets = bundled_vectors(config, detector, seed)
     asked = Settings(n, settings.epsilon, None, settings.aggregate, seed, False)
@@ -181,7 +181,7 @@ MOST = 24  # detectors and seeds
 TRIED = 20  # files that say which way fits
 TRAIN, CALIBRATE = "Train", "Calibrate"
 WAY = "way"
-OWN_SET = "what you brought"
+USER_SET = "what you brought"
 
 
 def first_look(detector: Detector, files: Sequence[Sample], seed: int) -> ObservedRate:
@@ -265,7 +265,9 @@ def show_lost(lost: Lost, *, training: bool) -> None:
         + "\n".join(rows)
     )
     source = (
-        "" if [catch.label for catch in lost.catches] == [OWN_SET] else "Samples that come with the project. "
+        ""
+        if [catch.label for catch in lost.catches] == [USER_SET]
+        else "Samples that come with the project. "
     )
     st.caption(
         f"{source}Recalibrating repairs false alarms, not detection. What belongs in your setting should no longer be caught; "

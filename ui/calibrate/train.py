@@ -16,7 +16,7 @@ from ui.calibrate.bring import Brought
 from ui.calibrate.use import ask_name, where_to_go
 from ui.frame.links import link_value, put_in_link
 from ui.frame.messages import escape, guard
-from ui.frame.session import is_own_machine
+from ui.frame.session import at_this_machine
 
 ALLOWED = background.ALLOWED
 TOKEN = "training"
@@ -37,11 +37,11 @@ OFF = (
 def may_train() -> bool:
     """On one's own machine; on a server that others reach only where that was allowed at the start."""
     told = os.environ.get(ALLOWED)
-    return told == "1" if told in ("0", "1") else is_own_machine()
+    return told == "1" if told in ("0", "1") else at_this_machine()
 
 
 def is_mine() -> bool:
-    return is_own_machine() or background.asked_by(link_value(TOKEN) or "")
+    return at_this_machine() or background.has_token(link_value(TOKEN) or "")
 
 
 def watch() -> bool:
@@ -91,7 +91,7 @@ def ask(belongs: Brought, outside: Brought, *, busy: bool) -> None:
         st.rerun()
     where = (
         ""
-        if is_own_machine()
+        if at_this_machine()
         else " The new detector is then in this server's list, for everyone who uses it."
     )
     st.caption(

@@ -13,7 +13,7 @@ from ui.frame.cache import SessionDetector, add_detector, forget_detector, get_c
 from ui.frame.catalogue import link
 from ui.frame.messages import escape
 from ui.frame.panels import rerun_panels
-from ui.frame.session import is_own_machine
+from ui.frame.session import at_this_machine
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
@@ -118,7 +118,7 @@ def in_use(joined: SessionDetector) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         where_to_go(detector.name)
         download(detector, joined.card, key="own_download")
-        if is_own_machine() and st.button(
+        if at_this_machine() and st.button(
             "Save to my detectors",
             icon=":material/save:",
             key="own_save",

@@ -8,11 +8,11 @@ import streamlit as st
 
 from idecode_core.errors import IdecodeError
 from idecode_core.files.archives import File
-from idecode_core.files.cells import csv_text, defused
+from idecode_core.files.names import csv_text, defused
 from idecode_core.files.tables import USUAL, read_table
 from idecode_core.quality.columns import VECTOR, before, common_draws, has_vectors, number_columns, summed
 from idecode_core.quality.ways import ADDED, IN_TIME, Way
-from idecode_core.report.commands import command
+from idecode_core.report.content import command
 from ui.frame.links import LINKED
 from ui.frame.messages import escape
 from ui.frame.uploads import score_files

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from idecode_core.files.cells import defused
+from idecode_core.files.names import defused
 from idecode_core.report import Export
 from ui.frame.export import download_row
 from ui.frame.links import LINKED, asked, explain_unmet_link, one_of

@@ -206,7 +206,7 @@ SLOTS = {
 }
 
 
-def own_draws() -> int:
+def user_draws() -> int:
     """Draws per point of the files that the visitor brought; 1 before."""
     files = st.session_state.get("own_score_files", {}).values()
     return min((file.vectors.shape[1] for file in files if not isinstance(file, str)), default=1)
@@ -259,7 +259,7 @@ def _read(name: str, data: bytes) -> UserScores | str:
         return str(error)
 
 
-def own_files(config: FolderSettings) -> Source | None:
+def user_files(config: FolderSettings) -> Source | None:
     """Two sets of files, scored with the detector of the bar."""
     modality = modality_of(config)
     done = "evaluate_scored" in st.session_state

@@ -13,7 +13,7 @@ from idecode_core.errors import IdecodeError
 from idecode_core.report import Notebook, Report, to_csv, to_html, to_json
 from idecode_core.session.store import Pinned, sessions_root
 from ui.frame.messages import escape
-from ui.frame.session import is_own_machine, opened, save
+from ui.frame.session import at_this_machine, opened, save
 from ui.frame.settings import current
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def download_row(
                 on_click="ignore",
                 icon=f":material/{icon}:",
             )
-        if is_own_machine():
+        if at_this_machine():
             st.button(
                 "Open as notebook",
                 key=f"{key}-open",

@@ -55,7 +55,7 @@ def _browser() -> bytes:
     return b""
 
 
-def is_own_machine() -> bool:
+def at_this_machine() -> bool:
     """Whether the visitor sits at the machine that runs this: nobody else sees its sessions or writes to its disk."""
     if token := os.environ.get(TOKEN_VARIABLE):
         take_token()
@@ -86,7 +86,7 @@ def enter() -> None:
         return
     st.session_state.pop("session_open", None)
     try:
-        if not is_own_machine():
+        if not at_this_machine():
             raise IdecodeError(
                 "This link asks for a session, and sessions are only shown on the machine that they are kept on: open it by the "
                 "link that studio.open gives."
@@ -103,7 +103,7 @@ def _take(session: Session) -> None:
 
     folder = session.detector.folder
     if not folder:
-        folder = _own_detector(session)
+        folder = _session_detector(session)
     if folder not in get_configs():
         raise IdecodeError(
             f"The session {session.name} was made with the detector {session.detector.name}, which is not here. Fetch it, then "
@@ -121,7 +121,7 @@ def _take(session: Session) -> None:
         state.pop(key, None)
 
 
-def _own_detector(session: Session) -> str:
+def _session_detector(session: Session) -> str:
     """A detector that lies in the session joins those of this visit."""
     from idecode_core.folder.settings import read_settings
     from ui.frame.cache import add_detector
@@ -218,7 +218,7 @@ def tag_row(samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any) -
             args=(session, key),
         )
         st.text_input(
-            "Own words", key=f"own_{key}", max_chars=60, width=180, on_change=_own_tag, args=(session, key)
+            "Own words", key=f"own_{key}", max_chars=60, width=180, on_change=_new_tag, args=(session, key)
         )
         st.text_input("Note", key=f"note_{key}", max_chars=5000, on_change=_note, args=(session, key))
 
@@ -229,7 +229,7 @@ def _tag(session: Session, key: str) -> None:
     rerun_on("tags")
 
 
-def _own_tag(session: Session, key: str) -> None:
+def _new_tag(session: Session, key: str) -> None:
     words = st.session_state[f"own_{key}"]
     st.session_state[f"own_{key}"] = ""
     if words.strip():
@@ -270,7 +270,7 @@ def _keep_verdicts(
 
 def keep_button(config: Any, samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any) -> None:
     """Begin a session with what is on the page; nothing where one is open, or the visitor sits at another machine."""
-    if opened() is not None or not is_own_machine():
+    if opened() is not None or not at_this_machine():
         return
     from idecode_core.session.making import free_name
 
@@ -313,7 +313,7 @@ def recent_sessions() -> None:
     """Sessions to go on with, each a click away; nothing where there are none."""
     from ui.frame.catalogue import link
 
-    sessions = recent() if is_own_machine() else []
+    sessions = recent() if at_this_machine() else []
     if not sessions:
         return
     st.markdown("### Go on with a session")

@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from idecode_core.conformal.groups import GroupRate, reading
-from idecode_core.files.cells import defused
+from idecode_core.files.names import defused
 from idecode_core.folder.stored import Stored
 from idecode_core.quality.strength import (
     FILE,

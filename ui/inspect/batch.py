@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from idecode_core.conformal import FalseDetectionLaw, observed_band
 from idecode_core.conformal.judge import Judgement
-from idecode_core.files.cells import defused
+from idecode_core.files.names import defused
 from idecode_core.plots.style import DARK, ID, LIGHT, OOD
 from idecode_core.verdict import counting
 from ui.frame.links import LINKED, one_of

@@ -146,7 +146,7 @@ CLASS = "class"
 """In a link: the plan of the class is open."""
 WORKSHEET = Path(lessons.__file__).with_name("worksheet.html")
 TRY_IT = WORKSHEET.with_name("try-it.html")
-OWN_KEYS = ("how_", "break_", "batch_", "stream_", "play_", "step", "view")
+LESSON_KEYS = ("how_", "break_", "batch_", "stream_", "play_", "step", "view")
 """How the keys of these pages' widgets begin; the rest of a link is for other pages."""
 
 
@@ -154,7 +154,7 @@ OWN_KEYS = ("how_", "break_", "batch_", "stream_", "play_", "step", "view")
 def lesson(text: str) -> Iterator[None]:
     """A teaching page with its title; where its link asks for something else than what is shown, a notice says so."""
     enter_by_app()
-    wanted = asked("lesson", [key for key in st.query_params if key.startswith(OWN_KEYS)])
+    wanted = asked("lesson", [key for key in st.query_params if key.startswith(LESSON_KEYS)])
     if wanted:
         st.session_state["lesson_asked"] = list(wanted)
     with st.container(key="lesson_title"):
