@@ -51,6 +51,7 @@ SCORERS = {
     "patches": "idecode_core.scorers.patches:Patches",
     "places": "idecode_core.scorers.patches:Places",
     "sound_statistics": "idecode_core.scorers.sound_statistics:SoundStatistics",
+    "sound_distance": "idecode_core.scorers.sound_distance:SoundDistance",
     "sbp": "idecode_core.scorers.logits:SBP",
     "odin": "idecode_core.scorers.logits:ODIN",
     "energy": "idecode_core.scorers.logits:Energy",
