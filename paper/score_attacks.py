@@ -95,7 +95,7 @@ def score_attacks(
         }
         sets = sets_to_score(attacked_sets, points)
         record = record_of(folder, victim, attacked_sets, points)
-        score_rivals(root, folder, victim, sets, data_root, report)
+        score_rivals_on(root, folder, victim, sets, data_root, report)
         score_detectors(root, name, sets, report)
         write_record(root, record)  # last: a victim with a record is complete, and is in the table
     return names
@@ -255,7 +255,7 @@ def network_of(scorer: ImageScorer) -> str:
     return scorer_hash(replace(scorer, base_ncm=next(iter(BASE_NCMS)), classes=()))
 
 
-def score_rivals(
+def score_rivals_on(
     root: Path, folder: Path, victim: Victim, sets: Sets, data_root: Path | None, report: Report | None
 ) -> None:
     """Fit, calibrate and score each rival for which something is missing."""

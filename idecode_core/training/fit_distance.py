@@ -48,7 +48,7 @@ MOST_LEFT_OUT, FEWEST_TO_JUDGE = 8, 3
 """How many classes are left out in turn, and how many calibration files such a class must have."""
 
 
-def in_pieces(
+def piece_by_piece(
     files: ListedFiles,
     folder: Path,
     what: str,
@@ -163,7 +163,7 @@ def _fitted(
                 z = thinned(z, views, np.random.default_rng(FIT_SEED))
             return (z.half() if taken == "places" else z).numpy()
 
-        return torch.from_numpy(in_pieces(files, run / name, name, work, report)).float()
+        return torch.from_numpy(piece_by_piece(files, run / name, name, work, report)).float()
 
     files, y = parts.training.samples, torch.from_numpy(parts.training.y)
     if taken == "places":  # all places of a picture take room: some of the pictures, evenly, one draw of each

@@ -146,7 +146,7 @@ class FolderPlan(FolderWork):
         """Fitted, calibrated on the held-out files and saved. A network that was trained before has left its log in the run."""
         began, parts, plan = time.monotonic(), file_parts(self.scanned, self.parts), self.plan
         fitted = fit()
-        vectors = fit_distance.in_pieces(
+        vectors = fit_distance.piece_by_piece(
             parts.calibration.samples,
             self.run / "calibrating",
             "calibrating",

@@ -189,21 +189,23 @@ def test_a_slow_attack_asks_first_runs_once_and_is_then_there_at_once(
     at.button(key="attack_go").click().run()
     attacked = expected(0.18, "deepfool")
     assert f"length (L2) {attacked.l2[0]:.3g}" in texts(at)
-    monkeypatch.setattr(run_module.Job, "run", lambda job, *_: refuse() if job.strength else untouched(job))
+    monkeypatch.setattr(
+        run_module.AttackJob, "run", lambda job, *_: refuse() if job.strength else untouched(job)
+    )
     at.run()
     at.button_group(key="attack").set_value("cw").run()
     at.button_group(key="attack").set_value("deepfool").run()
     assert f"length (L2) {attacked.l2[0]:.3g}" in texts(at)
 
 
-untouched = run_module.Job.run
+untouched = run_module.AttackJob.run
 
 
 def test_what_is_stopped_keeps_what_is_done_and_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     at = lab(detector="cifar10-invariance")
     real = run_module.progress_words
 
-    def click(job: run_module.Job, share: float, seconds: float) -> str:
+    def click(job: run_module.AttackJob, share: float, seconds: float) -> str:
         """As Streamlit does at a click on Stop in the middle: the callback is called, and the run ends at once."""
         if share >= 0.5:
             run_module.want()
@@ -447,7 +449,9 @@ def test_dots_of_the_curve_have_the_colour_of_their_verdict() -> None:
 def test_slow_attacks_on_the_gallery_are_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the detectors that come with the project; nothing is attacked, only judged."""
     monkeypatch.delenv("IDECODE_CHECKPOINTS")
-    monkeypatch.setattr(run_module.Job, "run", lambda job, *_: refuse() if job.strength else untouched(job))
+    monkeypatch.setattr(
+        run_module.AttackJob, "run", lambda job, *_: refuse() if job.strength else untouched(job)
+    )
     at = lab(detector="cifar10-rotations", attack="deepfool", picture="cifar10-sample-36")
     shown = texts(at)
     assert "in place of cat" in shown

@@ -16,7 +16,7 @@ from idecode_core.plots.attack import as_pixels, p_along_strength
 from idecode_core.report.attack import CHOSEN, answer, percent, shares
 from ui.attack.choice import AttackChoice
 from ui.attack.run import (
-    Job,
+    AttackJob,
     Scored,
     Target,
     attack_store,
@@ -71,8 +71,8 @@ class Lab:
         """Whether there is anything to attack."""
         return bool(self.clean.attacked.right_before[0])
 
-    def job(self, strength: float) -> Job:
-        return Job(self.target, self.choice.kind, strength, self.detector, current().seed)
+    def job(self, strength: float) -> AttackJob:
+        return AttackJob(self.target, self.choice.kind, strength, self.detector, current().seed)
 
     def vector(self, scored: Scored, settings: Chosen) -> NDArray[np.float64]:
         """V of a picture, (n,)."""
@@ -89,8 +89,8 @@ def start(target: Target, choice: AttackChoice, settings: Chosen) -> Lab:
     if config is None:
         st.stop()
     detector = get_detector(config)
-    untouched = Job(target, choice.kind, 0.0, detector, settings.seed)
-    job = Job(target, choice.kind, choice.strength, detector, settings.seed)
+    untouched = AttackJob(target, choice.kind, 0.0, detector, settings.seed)
+    job = AttackJob(target, choice.kind, choice.strength, detector, settings.seed)
     with st.spinner("Attacking and judging ...", show_time=False):
         clean = score(detector, untouched.run(), settings.seed)
         is_right = bool(clean.attacked.right_before[0])
@@ -107,7 +107,7 @@ def start(target: Target, choice: AttackChoice, settings: Chosen) -> Lab:
     return Lab(choice, target, config, detector, clean, chosen, screen)
 
 
-def ask_first(lab: Lab, job: Job) -> None:
+def ask_first(lab: Lab, job: AttackJob) -> None:
     """The clean picture, and a button that starts a slow attack; or why it cannot be run."""
     answered = answer(lab.target.victim.classes, shares(lab.clean.attacked.before[0]))
     verdict = verdict_on(lab.detector, lab.clean, lab.screen.settings)
@@ -191,7 +191,7 @@ def curve(lab: Lab) -> None:
     st.caption(f"Strength is {lab.choice.kind.strength_means}. {LOOK_FOR}")
 
 
-def offer(lab: Lab, jobs: list[Job], missing: int) -> None:
+def offer(lab: Lab, jobs: list[AttackJob], missing: int) -> None:
     st.caption(
         f"How does the p-value change as {lab.choice.kind.title} gets stronger? {missing} more attacks are run and judged for it, "
         "one after the other; you can stop them."
@@ -251,10 +251,10 @@ def worst(lab: Lab) -> None:
     show_worst(lab, lab.screen.worst, settings)
 
 
-def on_detector(lab: Lab, settings: Chosen) -> Job:
+def on_detector(lab: Lab, settings: Chosen) -> AttackJob:
     """PGD on the detector, as strong as its default."""
     kind = next(kind for kind in ATTACKS.values() if kind.on_detector)
-    return Job(lab.target, kind, kind.default, lab.detector, settings.seed)
+    return AttackJob(lab.target, kind, kind.default, lab.detector, settings.seed)
 
 
 def show_worst(lab: Lab, scored: Scored, settings: Chosen) -> None:

@@ -60,7 +60,7 @@ def target_of(sample: Sample, choice: AttackChoice, label: int | None) -> Target
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class AttackJob:
     """One attack on one picture."""
 
     target: Target
@@ -96,7 +96,7 @@ def attack_store() -> dict[tuple[object, ...], Attacked]:
     return session_store("attack_store", MOST)
 
 
-def quick(job: Job) -> Attacked | None:
+def quick(job: AttackJob) -> Attacked | None:
     """The result where it costs next to nothing: it is known, the gallery has it, or the attack is quick."""
     store = attack_store()
     if job.key not in store:
@@ -107,7 +107,7 @@ def quick(job: Job) -> Attacked | None:
     return store.get(job.key)
 
 
-def from_gallery(job: Job) -> Attacked | None:
+def from_gallery(job: AttackJob) -> Attacked | None:
     """What the project brings along for its own pictures; where that cannot be read, the attack is run."""
     from idecode_core.attacks.classic import from_gallery
 
@@ -127,7 +127,7 @@ def from_gallery(job: Job) -> Attacked | None:
         return None
 
 
-def refusal(job: Job) -> str:
+def refusal(job: AttackJob) -> str:
     """Why the detector of a job cannot be attacked, in a sentence; empty when it can."""
     try:
         differentiable(job.detector.scorer, job.target.victim.size)
@@ -136,16 +136,16 @@ def refusal(job: Job) -> str:
     return ""
 
 
-def is_wanted(job: Job) -> bool:
+def is_wanted(job: AttackJob) -> bool:
     return job.key in st.session_state.get(WANTED, ())
 
 
-def want(*jobs: Job) -> None:
+def want(*jobs: AttackJob) -> None:
     """For callbacks: the visitor asks for these, and for nothing else any more."""
     st.session_state[WANTED] = {job.key for job in jobs}
 
 
-def run_with_progress(jobs: Sequence[Job], key: str) -> None:
+def run_with_progress(jobs: Sequence[AttackJob], key: str) -> None:
     """Attack and score, one job after the other, into the session's stores: what is done when the visitor stops it, stays done."""
     missing = [job for job in jobs if not is_ready(job)]
     if not missing:
@@ -157,7 +157,7 @@ def run_with_progress(jobs: Sequence[Job], key: str) -> None:
     begin = time.monotonic()
     for done, job in enumerate(missing):
 
-        def progress(share: float, done: int = done, job: Job = job) -> None:
+        def progress(share: float, done: int = done, job: AttackJob = job) -> None:
             # Streamlit ends the run here, inside of the attack, when the visitor has clicked on something.
             so_far = (done + share) / len(missing)
             bar.progress(so_far, progress_words(job, so_far, time.monotonic() - begin))
@@ -170,13 +170,13 @@ def run_with_progress(jobs: Sequence[Job], key: str) -> None:
     place.empty()
 
 
-def is_ready(job: Job) -> bool:
+def is_ready(job: AttackJob) -> bool:
     """Whether the job is attacked and scored; runs nothing."""
     attacked = attack_store().get(job.key)
     return attacked is not None and (job.detector, job.seed, seen(attacked)[1]) in session_store(SCORES, MOST)
 
 
-def progress_words(job: Job, share: float, seconds: float) -> str:
+def progress_words(job: AttackJob, share: float, seconds: float) -> str:
     """What is running, and how long it will take."""
     what = f"{job.kind.title} at strength {job.strength:g}"
     if share < 0.05:
