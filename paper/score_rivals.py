@@ -92,9 +92,6 @@ RIVALS = {
     "mahalanobis-rotations": Rival(
         "Mahalanobis, length 1", UnitMahalanobisOnce, "cifar10-rotations", labels=False
     ),
-    "mahalanobis-rotations-wide": Rival(
-        "Mahalanobis, length 1", UnitMahalanobisOnce, "cifar10-rotations-wide", labels=False
-    ),
     "neighbours-rotations": Rival("kNN, k=50", NeighboursOnce, "cifar10-rotations", labels=False),
 }
 RIVALS |= on_network("cifar10-joint", "joint")
