@@ -22,7 +22,7 @@ from idecode_core.conformal.evidence import derandomised_e_values, e_benjamini_h
 from idecode_core.conformal.streams import log_power, log_simple_jumper
 from idecode_core.conformal.weighted import weighted_p_values, weighted_selection
 
-WORLDS = 300
+WORLDS = 100
 
 
 def differences(generator: np.random.Generator) -> Iterator[tuple[str, float]]:
