@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from idecode_core.errors import SettingError
-from idecode_core.models.backbones import Compact, Pooled, densenet100, resnet, wide_resnet
-from idecode_core.models.densenet import CompactDenseNet
+from idecode_core.models.backbones import Compact, CompactDenseNet, Pooled, densenet100, resnet, wide_resnet
 from idecode_core.models.pretrained import EfficientNetLite0
 
 LOG_VARIANCE_SCALE = 1000.0  # AVT divides the log-variance head by this

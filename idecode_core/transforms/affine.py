@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from idecode_core.draws import Keys, uniforms
-from idecode_core.transforms.base import most_likely
-from idecode_core.transforms.warp import Interpolation, Outside, rotation_matrices, warp
+from idecode_core.transforms.base import Interpolation, Outside, most_likely, rotation_matrices, warp
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from idecode_core.draws import Keys, integers, uniforms
-from idecode_core.transforms.warp import warp
+from idecode_core.transforms.base import warp
 
 REFERENCE = 32  # px: the size at which the paper states its constants
 STEPS = 4  # corner coordinates move by whole pixels in {-4..4} at 32 px

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from idecode_core.draws import Keys, integers, uniforms
-from idecode_core.transforms.base import most_likely
-from idecode_core.transforms.warp import Interpolation, rotation_matrices, warp
+from idecode_core.transforms.base import Interpolation, most_likely, rotation_matrices, warp
 
 RANGES = 4
 QUARTER_TURN = 90

@@ -21,8 +21,7 @@ from torch.nn.functional import relu
 
 from idecode_core.errors import SettingError
 from idecode_core.models import Equivariant
-from idecode_core.models.backbones import Compact, Pooled
-from idecode_core.models.densenet import CompactDenseNet
+from idecode_core.models.backbones import Compact, CompactDenseNet, Pooled
 from idecode_core.scorers.once import OnceScorer, check_features
 
 POINTS_PER_BATCH = 256

@@ -24,7 +24,7 @@ from idecode_core.models import Equivariant, ModelConfig
 from idecode_core.models.backbones import Compact
 from idecode_core.models.pieces import in_pieces
 from idecode_core.scorers.once import OnceScorer
-from idecode_core.transforms.warp import rotation_matrices, warp
+from idecode_core.transforms.base import rotation_matrices, warp
 
 QUARTER_TURNS = (0, 90, 180, 270)
 SHIFT = 0.25

@@ -17,7 +17,7 @@ from idecode_core.files.names import SCORES_BYTES
 from idecode_core.plots.histograms import Group, score_histograms
 from idecode_core.plots.style import CALIBRATION
 from idecode_core.report import to_csv
-from idecode_core.report.certified import certified_export
+from idecode_core.report.guarantees import certified_export
 
 PAGE = Path(__file__).parents[2] / "pages" / "certify.py"
 NORMAL = np.random.default_rng(0).normal(size=100).round(3)

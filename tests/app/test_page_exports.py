@@ -32,9 +32,8 @@ from idecode_core.quality.side_by_side import side_by_side
 from idecode_core.quality.user_data import Catch, Lost
 from idecode_core.report import InspectedSample, Notebook, to_csv, to_html, to_json
 from idecode_core.report.calibrations import calibration_notebook, calibration_report
-from idecode_core.report.certified import certified_export
 from idecode_core.report.evaluations import Evaluated, evaluation_notebook, evaluation_report
-from idecode_core.report.guarantees import guarantee_notebook, guarantee_report
+from idecode_core.report.guarantees import certified_export, guarantee_notebook, guarantee_report
 from ui.frame.samples import png
 
 

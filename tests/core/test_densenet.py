@@ -3,8 +3,7 @@
 import torch
 from torch import nn
 
-from idecode_core.models.backbones import densenet100
-from idecode_core.models.densenet import GROWTH, CompactDenseNet, DenseLayer, Transition
+from idecode_core.models.backbones import GROWTH, CompactDenseNet, DenseLayer, Transition, densenet100
 from idecode_core.training.recipes import RECIPES
 
 

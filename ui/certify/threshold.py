@@ -216,7 +216,7 @@ def _table(certified: "Certified", scores: Scores, p: Any, flagged: Any) -> None
 
 
 def _downloads(certified: "Certified", scores: Scores, figure: Any, caption: str) -> None:
-    from idecode_core.report.certified import certified_export
+    from idecode_core.report.guarantees import certified_export
 
     def export() -> Export:
         with warnings.catch_warnings():

@@ -18,8 +18,7 @@ from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import ImageSet, class_names
 from idecode_core.models import Equivariant, blank_model
-from idecode_core.models.backbones import Compact
-from idecode_core.models.densenet import CompactDenseNet
+from idecode_core.models.backbones import Compact, CompactDenseNet
 from idecode_core.models.pretrained import EfficientNetLite0
 from idecode_core.training.fractals import fractals, pixmix
 from idecode_core.training.losses import centre_triplet, gaussian_nll
