@@ -1,7 +1,6 @@
 """Trials behind the ESC-50 recipes: train on folds 1 and 2, judge on fold 3. Fold 4, the test, is not looked at.
 
     python -m research.audio_trials [TRIAL ...]      # all of them: a quarter of an hour on one core
-    python -m research.audio_trials merged           # classifier and statistics, fold 1 against fold 2: some minutes
 
 Every trial is the recipe with something changed. AUROC in percent is of summed scores, without calibration (fold 3
 judges here, so it cannot calibrate as well). Results go to results/audio-trials.json; those that are there are kept.
@@ -18,14 +17,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from idecode_core.audio.scorer import AudioScorer
 from idecode_core.audio.sets import ESC50_CATEGORIES, SoundSet, esc50_classes, load_sounds
 from idecode_core.files import write_json
 from idecode_core.ncm import softmax_baseline
 from idecode_core.quality.metrics import auroc
-from idecode_core.scorer import Scorer, Vectors
-from idecode_core.scorers.merged import merge_vectors
-from idecode_core.scorers.sound_statistics import SoundStatistics
 from idecode_core.training.loop import train
 from idecode_core.training.parts import by_fold, divide
 from idecode_core.training.recipe import Recipe, Sounds
@@ -41,8 +36,7 @@ MASKS = {
     "paper's masks": PAPER_MASKS,  # 82 %
 }
 OOD_CLIPS = 160
-DRAWS, FEW = 20, 5
-MERGED = "merged"
+DRAWS = 20
 
 
 @dataclass(frozen=True)
@@ -98,67 +92,11 @@ def try_recipe(recipe: Recipe[Sounds], masks: Sequence[str], sounds: SoundSet) -
     return outcome
 
 
-@dataclass(frozen=True, eq=False)
-class CrossFitted:
-    """Classifier and statistics of one fold, and what they say of the clips of another (N, n), by member."""
-
-    scorers: tuple[AudioScorer, SoundStatistics]
-    inside: list[Vectors]
-
-
-def cross_fitted(recipe: Recipe[Sounds], sounds: SoundSet, fit: int, judge: int, n: int) -> CrossFitted:
-    """Train on one fold of a category and score its clips of another, n draws each."""
-    own = sounds.where(esc50_classes(recipe.shows.part))
-    parts = divide(own, by_fold(own, (fit,), (judge,), len(own), recipe.seed))
-    task = make_task(recipe, parts)
-    with tempfile.TemporaryDirectory() as folder:
-        classifier = task.scorer(train(task, Path(folder)))
-    statistics = SoundStatistics.fit(
-        parts.training.samples,
-        torch.from_numpy(parts.training.y),
-        features=task.features,
-        transforms=task.masks,
-        classes=parts.training.classes,
-    )
-    scorers = classifier, statistics
-    # here the "calibration" part judges
-    return CrossFitted(scorers, members_say(scorers, parts.calibration, n))
-
-
-def members_say(scorers: Sequence[Scorer], clips: SoundSet, n: int) -> list[Vectors]:
-    return [scorer.score(clips.samples, n=n, seed=0).score_vectors for scorer in scorers]
-
-
-def try_merged(recipe: Recipe[Sounds], sounds: SoundSet, fit: int, judge: int) -> dict[str, float]:
-    """Train on one fold and judge on another: the classifier, the nearest sound by statistics, and both merged. A clip that belongs is
-    ranked among the others, never among itself."""
-    fitted = cross_fitted(recipe, sounds, fit, judge, FEW)
-    return of_members(fitted.inside, members_say(fitted.scorers, others(recipe, sounds, judge), FEW))
-
-
 def others(recipe: Recipe[Sounds], sounds: SoundSet, fold: int) -> SoundSet:
     """OOD clips of a fold: some of the other categories."""
     classes = esc50_classes(recipe.shows.part)
     outside = sounds.where([c for c in range(50) if c not in classes], (fold,))
     return outside.take(np.sort(np.random.default_rng(1).permutation(len(outside))[:OOD_CLIPS]))
-
-
-def of_members(inside: list[Vectors], outside: list[Vectors]) -> dict[str, float]:
-    """AUROC of the classifier, of the statistics, and of both by their ranks; score vectors by member, each (clips, n)."""
-    known = [
-        merge_vectors(
-            [vectors[i : i + 1] for vectors in inside],
-            [np.delete(vectors, i, 0) for vectors in inside],
-            (1.0, 1.0),
-        )
-        for i in range(len(inside[0]))
-    ]
-    pairs = {
-        "classifier": (inside[0], outside[0]),
-        "statistics": (inside[1], outside[1]),
-        "both": (np.concatenate(known), merge_vectors(outside, inside, (1.0, 1.0))),
-    }
-    return {name: auroc(a.sum(axis=1), b.sum(axis=1)) for name, (a, b) in pairs.items()}
 
 
 def mean_auroc(known: np.ndarray, strange: np.ndarray, n: int) -> float:
@@ -171,21 +109,6 @@ def main(names: Sequence[str]) -> None:
     torch.set_num_threads(1)
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     sounds = load_sounds("esc50-train")
-    if MERGED in names:
-        trials = [(category, fit, judge) for category in ESC50_CATEGORIES for fit, judge in ((1, 2), (2, 1))]
-        for category, fit, judge in trials:
-            place = f"{category}, fold {fit} against {judge}"
-            if place not in results.setdefault(MERGED, {}):
-                results[MERGED][place] = try_merged(get_recipe(f"esc50-{category}"), sounds, fit, judge)
-                write_json(RESULTS, results)
-            print(
-                place,
-                {name: f"{100 * value:.1f}" for name, value in results[MERGED][place].items()},
-                flush=True,
-            )
-        names = [name for name in names if name != MERGED]
-        if not names:
-            return
     wanted = [(name, category) for category in ESC50_CATEGORIES for name in names or TRIALS]
     for name, category in wanted:
         trial = TRIALS[name]

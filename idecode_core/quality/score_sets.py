@@ -169,15 +169,16 @@ def score_test_sets(
 ) -> list[str]:
     """Score each set that is not stored yet, with the calibration's seed; gives the names of the test sets.
 
-    `ablations` are other base NCMs that are stored too. `members` are folders whose stored scores a merged detector may
-    use again. `detector` is the folder's own, where it has been loaded or made before.
+    `ablations` are other base NCMs that are stored too; of a merged detector, they and SBP are read on its member that is a
+    network. `members` are folders whose stored scores a merged detector may use again. `detector` is the folder's own, where
+    it has been loaded or made before.
     """
     folder = Path(folder)
     detector, identity = detector or load_detector(folder), read_settings(folder).scorer_sha256
     scorer, seed = detector.scorer, detector.calibration.seed
     draws = draws if detector.calibration.n_max > 1 else 1  # no random draws: others would be the same
-    network = scorer if isinstance(scorer, NetworkScorer) else None
-    own_ncm = network.base_ncm if network else OWN
+    network = network_of(scorer) if ablations or isinstance(scorer, NetworkScorer) else None
+    own_ncm = scorer.base_ncm if isinstance(scorer, NetworkScorer) else OWN
     shelf = {own_ncm: ("", draws)}  # base NCM -> name of the scorer, and draws
     if without_familiarity:
         shelf[plain_ncm(own_ncm, folder)] = (plain_ncm(own_ncm, folder), draws)
@@ -194,15 +195,25 @@ def score_test_sets(
             and stored_vectors(folder, test_set.name, (len(test_set), n), identity, name) is None
         }
         by_ncm: dict[str, NDArray[np.floating]] = {}
-        if network and SBP in missing:
+        if network and network is not scorer:
+            identity_of_network = scorer_hash(network)
+            for ncm, (name, n) in missing.items():
+                own = ncm == network.base_ncm  # on its own shelf it has all draws, and no name
+                shape, place = (len(test_set), draws if own else n), "" if own else name
+                kept = on_shelves(members, test_set.name, shape, identity_of_network, place) if name else None
+                by_ncm |= {} if kept is None else {ncm: kept}
+            others = [ncm for ncm in missing if ncm not in (OWN, SBP, *by_ncm)]
+            if others:
+                by_ncm |= score_under(network, others, test_set, n=DRAWS_PER_RUN, seed=seed)
+        if network and SBP in missing and SBP not in by_ncm:
             by_ncm[SBP] = softmax_baseline(network.logits(test_set.points).double()).float().numpy()[:, None]
-        if ncms := [ncm for ncm in missing if ncm != SBP]:
+        if ncms := [ncm for ncm in missing if ncm != SBP and ncm not in by_ncm]:
             n = max(missing[ncm][1] for ncm in ncms)
             progress = progress_of(report, test_set.name, len(test_set))
             by_ncm |= score_under(scorer, ncms, test_set, n=n, seed=seed, members=members, progress=progress)
         for ncm, (name, n) in missing.items():
             scored = ScoreSet(test_set.name, label(test_set.name), test_set.is_ood, by_ncm[ncm][:, :n])
-            write_scores(folder, scored, identity, name, about(ncm, scorer) if name else None)
+            write_scores(folder, scored, identity, name, about(ncm, network or scorer) if name else None)
         # also what a killed run wrote and did not list
         written = [folder / "scores" / name / f"{test_set.name}.npz" for name, _ in shelf.values()]
         add_files(folder, [path.relative_to(folder).as_posix() for path in written if path.is_file()])
@@ -230,14 +241,27 @@ def score_under(
     parts = []
     for member in scorer.members:
         identity = scorer_hash(member)
-        shape = (len(test_set), n)
-        shelf = (stored_vectors(folder, test_set.name, shape, identity) for folder in members)
-        stored = next((vectors for vectors in shelf if vectors is not None), None)
+        stored = on_shelves(members, test_set.name, (len(test_set), n), identity)
         if stored is None:
             parts.append(member.score(test_set.points, n=n, seed=seed, progress=progress).score_vectors)
         else:
             parts.append(stored.astype(np.float64))
     return {OWN: scorer.merge(parts)}
+
+
+def network_of(scorer: Scorer) -> Any:
+    """The one network that draws and names classes: the scorer's own, or that of the only such member of a merged one."""
+    members = scorer.members if isinstance(scorer, MergedScorer) else (scorer,)
+    networks = [member for member in members if isinstance(member, NetworkScorer)]
+    return networks[0] if len(networks) == 1 else None
+
+
+def on_shelves(
+    folders: Sequence[Path | str], name: str, shape: tuple[int, int], identity: str, scorer: str = ""
+) -> NDArray[np.floating] | None:
+    """A set's score vectors from the first of these folders that has them."""
+    shelves = (stored_vectors(folder, name, shape, identity, scorer) for folder in folders)
+    return next((vectors for vectors in shelves if vectors is not None), None)
 
 
 def about(base_ncm: str, scorer: Scorer) -> About:

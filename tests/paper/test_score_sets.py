@@ -39,6 +39,7 @@ from idecode_core.quality.score_sets import (
     score_under,
 )
 from idecode_core.scorers.merged import MergedScorer
+from idecode_core.scorers.sound_distance import SoundDistance
 from idecode_core.transforms import Rotations, SmallAffine
 from research.development import other_points
 
@@ -231,3 +232,42 @@ def test_stored_scores_of_members_give_the_merged_scores(
     assert len(passes) == 1  # the second member only
     # ranks can only move where float32 rounding crosses a reference score
     assert np.mean(np.isclose(from_stored, direct)) > 0.95
+
+
+def test_a_merged_detector_of_sounds_has_its_classifiers_other_scores_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classifier = make_scorer("soft_disagreement")
+    parts = [sounds((1.0,) * 3, seed=seed) for seed in range(3)]
+    kinds = torch.arange(3) % 2
+    distance = SoundDistance.fit(parts[2], kinds, classes=("a", "b"))
+    members = (classifier, distance)
+    references = tuple(member.score(parts[2], n=2, seed=0).score_vectors for member in members)
+    merged = MergedScorer(members, ("classifier", "distance"), references, (1.0, 1.0))
+    sets = [
+        SetToScore("own-test", False, parts[0]),
+        SetToScore("other-test", True, parts[1]),
+        SetToScore(CALIBRATION, False, parts[2]),
+    ]
+    trained, folder = (
+        save(tmp_path / "trained", classifier, parts[2]),
+        save(tmp_path / "new", merged, parts[2]),
+    )
+    score_test_sets(trained, sets, draws=40, ablations=("kl_divergence",))
+    passes = count_passes(monkeypatch, type(classifier))
+    names = ("kl_divergence", "soft_disagreement")
+    score_test_sets(folder, sets, draws=40, ablations=names, members=[trained])
+    assert passes == [
+        ("soft_disagreement",)
+    ]  # of the calibration set, which is on no shelf; the rest was stored
+    for name in (*names, SBP):
+        stored = open_scores(folder, name, identity(folder))
+        assert set(stored.sets) == {"own-test", "other-test", CALIBRATION}
+        one = stored.sets["other-test"].score_vectors
+        alone = replace(classifier, base_ncm=name).score(parts[1], n=20, seed=0) if name != SBP else None
+        if alone is not None:
+            np.testing.assert_allclose(one, alone.score_vectors, rtol=1e-3, atol=1e-6)
+    own = {one.name: one.score_vectors for one in read_scores(folder, identity(folder))}
+    np.testing.assert_allclose(
+        own["other-test"], merged.score(parts[1], n=40, seed=0).score_vectors, rtol=0.05, atol=0.5
+    )
