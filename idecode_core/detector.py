@@ -20,7 +20,7 @@ from idecode_core.conformal.settings import Settings
 from idecode_core.errors import SettingError
 from idecode_core.files.find import found_files
 from idecode_core.files.names import printable
-from idecode_core.files.shown import Shown
+from idecode_core.files.shown import Shown, data_frame
 from idecode_core.modality import modality_named
 from idecode_core.scorer import Inspected, Progress, Samples, Scorer, Seen
 
@@ -91,11 +91,7 @@ class Detection(Shown, Judgement):
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row per point, as a pandas data frame."""
-        try:
-            from pandas import DataFrame
-        except ImportError as error:
-            raise SettingError("A data frame needs the package pandas: run `pip install pandas`.") from error
-        return DataFrame(
+        return data_frame(
             {
                 **({"file": self.names} if self.names else {}),
                 "is_ood": self.is_ood,

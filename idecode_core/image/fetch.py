@@ -16,16 +16,13 @@ from numpy.typing import NDArray
 from idecode_core.data import EMBEDDED
 from idecode_core.errors import DataError, SettingError
 from idecode_core.files import write_npz
-from idecode_core.files.read import DAMAGE, declared_shape
+from idecode_core.files.read import DAMAGE, declared_shape, reason
 from idecode_core.image.features import Preprocessing
 
 GALLERY = "attacked-gallery"  # lies beside the bundled sets, and is none
-PHOTO_SIDE = (
-    64  # px: large photographs are stored at this side; resizing to the model's size is the detector's job
-)
-MOST_PHOTOS = (
-    10_000  # of a set of large photographs a random sample of this size is kept, as many as LSUN's test set
-)
+PHOTO_SIDE, MOST_PHOTOS = 64, 10_000
+"""Pixels: large photographs are stored at this side, resizing to the model's size is the detector's job; and a random sample of
+this size is kept of a set of them, as many as LSUN's test set."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,7 @@ def fetch(name: str, root: Path, *, report: Callable[[str], None] = lambda sente
             samples = source.open(root / "raw", split)
         except (URLError, OSError, RuntimeError) as error:
             raise DataError(
-                f"{name} could not be downloaded ({_reason(error)}): expected a connection to the internet. Check it and "
+                f"{name} could not be downloaded ({reason(getattr(error, 'reason', '') or error)}): expected a connection to the internet. Check it and "
                 f"try again, or copy {path.name} into {root} from another machine."
             ) from error
         x, y = as_arrays(samples, large=source.large)
@@ -175,8 +172,3 @@ def list_sets(root: Path) -> list[SetHere]:
         )
     wanted = (f"{source.name}-{split}" for source in SOURCES.values() for split in source.splits)
     return [*here, *(SetHere(name, "missing", None, None) for name in wanted if name not in paths)]
-
-
-def _reason(error: BaseException) -> str:
-    text = str(getattr(error, "reason", "") or error).splitlines()
-    return text[0] if text else type(error).__name__

@@ -14,7 +14,7 @@ LOOKS = {False: ("iDECODe", OTHERS[0], "circle"), True: ("other methods", OTHERS
 """Of ours and of rivals; colours that mean neither iD nor OOD."""
 
 
-def auroc_against_passes(methods: Sequence[Costed], height: int = 420) -> go.Figure:
+def auroc_against_passes(methods: Sequence[Costed]) -> go.Figure:
     """One mark per method, and the front: steps that no method is above at that many passes. Names stand at the front's."""
     best = front(methods, lambda method: method.passes, lambda method: method.mean)
     x: list[float] = []
@@ -71,7 +71,7 @@ def auroc_against_passes(methods: Sequence[Costed], height: int = 420) -> go.Fig
         go.Figure(traces),
         "passes per picture (logarithmic; a backward pass counts as two)",
         f"mean AUROC of {len(methods[0].aurocs)} OOD sets, percent",
-        height,
+        420,
         layout,
     )
 
