@@ -21,7 +21,7 @@ from idecode_core.folder.settings import find_detector
 from idecode_core.modality import content_of, modality_named
 from idecode_core.quality.user_data import EPSILON, Lost, what_is_lost
 from idecode_core.report.calibrations import calibration_card, lost_rows
-from idecode_core.training.user_files import Scan, points_of
+from idecode_core.training.user_files import Scan, points_of, refuse_shared
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,6 +115,8 @@ def calibrate_folder(
     if not allow_training_files:
         refuse_files_of(parent.name, parts, contents, str(source), MODEL_PARTS)
     outside = {name: points_of(name, modality, data_root, report)[0] for name in others}
+    for name, some in outside.items():
+        refuse_shared(name, some, set(contents), str(source))
     outside = outside or modality_named(modality).bundled(parent.dataset)
     belongs = summary or printable(f"{NOUNS[modality].capitalize()}s like those of {Path(source).name}")
     progress = progress_of(report, "calibrating", len(points))

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -293,12 +293,7 @@ def sets_outside(sources: Sequence[str], inside: Scan, report: Report | None = N
         points, scanned = points_of(source, inside.modality, None, report)
         if scanned is None:
             points = points[:MOST_OUTSIDE]
-        both = sum(content in known for content in contents_of(points))
-        if both:
-            raise InputError(
-                f"{printable(source)}: {both:,} of {len(points):,} files are also in {printable(inside.source)}, whatever they are "
-                "called there: expected files that do not belong, for --ood. Take them out of one of the two."
-            )
+        refuse_shared(source, points, known, inside.source)
         if scanned is not None:
             step = max(1, len(points) // MOST_OUTSIDE)
             points = scanned.listed(range(0, len(points), step)[:MOST_OUTSIDE])
@@ -307,6 +302,16 @@ def sets_outside(sources: Sequence[str], inside: Scan, report: Report | None = N
             raise SettingError(f"Two --ood sets are called {name}: rename one of the folders.")
         sets.append(SetToScore(name, True, points))
     return sets
+
+
+def refuse_shared(source: str, points: Any, known: Container[str], belongs: str) -> None:
+    """An InputError where files that do not belong are, by content, among those that do."""
+    both = sum(content in known for content in contents_of(points))
+    if both:
+        raise InputError(
+            f"{printable(source)}: {both:,} of {len(points):,} files are also in {printable(belongs)}, whatever they are called there: "
+            "expected files that do not belong, for --ood. Take them out of one of the two."
+        )
 
 
 def contents_of(points: Any) -> list[str]:

@@ -751,6 +751,14 @@ def test_a_review_of_more_files_than_there_are_is_refused_before_any_work(own, t
         calibrate_folder("fashion-rotations", own, tmp_path / "again", review=60)
 
 
+def test_what_does_not_belong_is_not_among_what_calibrates_by_content(own, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(Detector, "calibrate", lambda *_, **__: pytest.fail("it was scored"))
+    pictures = np.array([np.asarray(Image.open(path)) for path in sorted(own.iterdir())[:3]])
+    write_pictures(tmp_path / "other", np.concatenate([pictures, 255 - pictures]), "bmp")
+    with pytest.raises(InputError, match=r"3 of 6 files are also in .*Take them out of one of the two"):
+        calibrate_folder("fashion-rotations", own, tmp_path / "again", ood=[tmp_path / "other"])
+
+
 def test_places_learn_where_things_stand_and_see_that_one_is_missing(run, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(planning, "SMALL", 64)
     monkeypatch.setattr(user_files, "MOST_OUTSIDE", 8)
