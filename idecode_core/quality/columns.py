@@ -74,7 +74,8 @@ def features(table: "Table", column: str, option: str) -> list[str]:
     names = [title for title in number_columns(table) if table.titles and table.place(title) != score]
     if not names:
         raise InputError(
-            f"{table.name}: {option} needs columns of numbers beside the scores, with titles. Got none."
+            f"{table.name}: {option} needs columns of numbers beside the scores, with titles and a finite number in each row. Got none. "
+            "Fill in what is empty, NaN or infinite, or name other columns."
         )
     return names
 

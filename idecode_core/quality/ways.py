@@ -18,6 +18,7 @@ from idecode_core.conformal.multiple import benjamini_hochberg, storey
 from idecode_core.conformal.online import PROCEDURES, check_order, online_discoveries
 from idecode_core.conformal.streams import online_p_values, shiryaev_roberts_alarms
 from idecode_core.conformal.weighted import (
+    FEWEST,
     check_effective,
     density_ratio,
     places,
@@ -295,6 +296,11 @@ class Way:
         else:
             names = features(self.known, self.column, "--shifted-to")
             seen = [matrix(side, names) for side in (self.known, self.shifted_to, taken(table, scored))]
+        if len(seen[1]) < FEWEST // 2:
+            raise InputError(
+                f"{self.shifted_to.name}: weights are learned from its rows: expected at least {FEWEST // 2}, got {len(seen[1])}. Bring more "
+                "of the new source."
+            )
         weights, new_weights = density_ratio(*seen)
         check_effective(weights, epsilon)
         self.said.append(what_it_costs(weights, epsilon))

@@ -124,6 +124,7 @@ def test_rows_are_judged_together(tables, capsys, rule) -> None:
         (("--groups", "nothing"), "has no column 'nothing'"),
         (("--many", "bh", "--delta", 0.1), "--delta goes with --many envelope"),
         (("--shifted-to", "bare.csv"), "has no column 'light'"),
+        (("--shifted-to", "single.csv"), "weights are learned from its rows: expected at least 20, got 1"),
         (("--shifted-to", "winter.csv", "--many", "storey"), "each or bh"),
         (("--outliers", "winter.csv", "--groups", "camera"), "--groups and --outliers do not go together"),
         (("--outliers", "winter.csv", "--shifted-to", "winter.csv"), "do not go together"),
@@ -135,10 +136,22 @@ def test_what_does_not_go_together_is_one_sentence(tables, capsys, monkeypatch, 
     folder = tables[0]
     monkeypatch.chdir(folder)
     (folder / "bare.csv").write_text("score\n1\n2\n")
+    (folder / "single.csv").write_text("score,light\n1,0\n")
     status, _, err = run(capsys, "normal.csv", "--test", "new.csv", "--column", "score", *options)
     assert status == 2
     assert words in err
     assert err.count("\n") == 1
+
+
+def test_a_column_with_a_gap_is_named_as_why_nothing_can_be_weighted(tables, capsys) -> None:
+    folder, (scores, *_) = tables[0], tables[1]
+    cells = ["nan", *map(str, scores[1:])]
+    rows = "".join(f"{score},{cell}\n" for score, cell in zip(scores, cells, strict=True))
+    (folder / "gap.csv").write_text(f"score,light\n{rows}")
+    asked = ("--test", folder / "new.csv", "--column", "score", "--shifted-to", folder / "winter.csv")
+    status, _, err = run(capsys, folder / "gap.csv", *asked)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "a finite number in each row" in err
 
 
 def test_a_group_that_was_never_calibrated_and_empty_groups_are_refused(tables, capsys) -> None:
