@@ -14,10 +14,12 @@ categories' clips of the same folds as strangers (docs/audio-findings.md). What 
 """
 
 import hashlib
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -138,7 +140,10 @@ def build(recipe: Recipe[Sounds], sounds: SoundSet) -> None:
     merged = MergedScorer((detector.scorer, distance), MEMBERS, references, WEIGHTS[TAKEN])
     vectors = merged.score(parts.calibration.samples, n=N_MAX, seed=0).score_vectors
     new = Detector(recipe.name, merged, Calibration(vectors, 0), detector.summary, detector.dataset)
-    save_detector(new, folder, selection_leak=SELECTION_LEAKS[recipe.name], replace=True)
+    record = {
+        name: partial(shutil.copy, trained / name) for name in ("training.json", "split.npz", "log.jsonl")
+    }
+    save_detector(new, folder, beside=record, selection_leak=SELECTION_LEAKS[recipe.name], replace=True)
     score_test_sets(
         folder,
         sound_sets(recipe.name, parts.test, parts.outside, parts.calibration),

@@ -42,10 +42,14 @@ class Side:
 def sides(stored: Stored) -> tuple[Side, Side]:
     """The iD and the OOD clips of a detector's stored scores."""
     eq_3, softmax = stored.scores_of("invariance").sets, stored.scores_of(SBP)
+    merged = "members" in stored.settings.scorer  # then the classifier's own scores lie beside
+    soft = stored.scores_of("soft_disagreement").sets if merged else {}
     known, strange = (
         Side(
             np.concatenate([eq_3[part.name].score_vectors for part in sets]).astype(np.float64),
-            np.concatenate([part.score_vectors[:, :DRAWS_PER_RUN] for part in sets]).astype(np.float64),
+            np.concatenate(
+                [soft.get(part.name, part).score_vectors[:, :DRAWS_PER_RUN] for part in sets]
+            ).astype(np.float64),
             1 - np.concatenate([softmax.once(part.name) for part in sets]),
         )
         for sets in ([stored.id_set], stored.ood_sets)

@@ -74,7 +74,7 @@ LIMITS = {
         "calibrate again with recordings of your own.\n"
     ),
     "esc50": (
-        "- Only 160 clips trained the model. It separates iD from OOD weakly: read the AUROC above before relying on it.\n"
+        "- Only 160 clips are known to it. It separates iD from OOD weakly: read the AUROC above before relying on it.\n"
         "- The smallest p-value is 1/76: an epsilon of 0.013 or less never flags anything.\n"
         "- The bound holds for clips like ESC-50's (5 s, Freesound, Vorbis-coded, 16 kHz). Your microphone is another "
         "distribution: calibrate again with recordings of your own.\n"
@@ -106,8 +106,10 @@ def describe_scorer(settings: Mapping[str, Any]) -> str:
         members = "\n".join(
             f"- {name} (weight {weight:g}): {describe_scorer(member)}" for name, weight, member in weights
         )
-        sounds = all(member["kind"] == "audio" for member in settings["members"])
-        part = "the proper training set" if sounds else "held-out ones that do not calibrate"
+        kinds = {member["kind"] for member in settings["members"]}
+        part = "the proper training set" if kinds == {"audio"} else "held-out ones that do not calibrate"
+        if "sound_distance" in kinds:
+            part = "the training clips, scored by members that were fitted to others of them"
         return (
             "Several members, each with its own transforms. A member's score becomes -log of its rank among the reference "
             f"points ({part}), and the weighted sum is calibrated:\n\n{members}"
@@ -174,6 +176,16 @@ def describe_training(record: TrainingRecord) -> str:
     )
 
 
+def merged_by(scorer: Mapping[str, Any]) -> str:
+    """What made a recipe's classifier a merged detector."""
+    if scorer["kind"] != "merged":
+        return ""
+    return (
+        "\n\nThe other member is fitted to the same clips and needs no training: its network was trained on music before, and is "
+        "bundled. Command: `python -m research.audio_merged build`."
+    )
+
+
 def share(rate: float | None) -> str:
     return "not measured" if rate is None else f"{100 * rate:.1f} %"
 
@@ -201,8 +213,8 @@ def numbers(stored: Stored) -> str:
         if SBP in scorer_names(stored.folder):
             with_softmax = beside_softmax(stored)
             together = (
-                f"All OOD clips together: n=20 {percent(with_softmax.twenty)}, SBP {percent(with_softmax.sbp)}, masks + SBP "
-                f"{percent(with_softmax.with_sbp)}.\n\n"
+                f"All OOD clips together: n=20 {percent(with_softmax.twenty)}, SBP {percent(with_softmax.sbp)}, with "
+                f"SBP added {percent(with_softmax.with_sbp)}.\n\n"
             )
         titles = ["detector, n=20", *(f"ε = {rate.epsilon:g}" for rate in rates)]
         return (
@@ -264,7 +276,7 @@ def card(folder: Path | str, result: UserResult | None = None) -> str:
         "In-distribution": f"{settings.summary}.{classes}",
         "How it scores": describe_scorer(settings.scorer),
         "Data": DATA.get(settings.dataset, "").format(k=settings.k) if training else "",
-        "How it was trained": describe_training(training) if training else "",
+        "How it was trained": describe_training(training) + merged_by(settings.scorer) if training else "",
         "How it was chosen": settings.selection_leak,
         "Calibration": f"{settings.k:,} held-out {points} with {settings.n_max} draws each; draws are keyed by content.",
         "How good it is": how_good,

@@ -211,9 +211,9 @@ def machine(device: torch.device) -> str:
 
 
 _ESC50 = (
-    "Calibration clips were looked at while choosing: training and base NCM were chosen among a handful by AUROC on fold 3, "
-    "from which the calibration clips are drawn. Fold 4, the test, was scored once, with what is shipped "
-    "(docs/audio-findings.md)."
+    "Calibration clips were looked at while choosing: the classifier's training and base NCM were chosen among a handful by AUROC "
+    "on fold 3, from which the calibration clips are drawn; the distance that it is merged with and their weights inside of folds 1 "
+    "and 2. Fold 4, the test, was scored once before the distance was there, and once with it (docs/audio-findings.md)."
 )
 SELECTION_LEAKS = {
     "cifar10-rotations": (
