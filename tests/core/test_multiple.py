@@ -65,6 +65,12 @@ def test_storeys_level_is_rounded_up_to_the_lattice(p, level, k):
     ]
 
 
+def test_storeys_share_and_count_are_both_those_of_the_lattice():
+    """k = 9 rounds 0.55 up to 0.6, so pi m is 2.5 where all are small, not 1 / 0.45; 0.57, smoothed, is small."""
+    assert storey([0.1], 0.24, k=9, level=0.55).tolist() == [False]
+    assert storey([0.1, 0.57], 0.25, k=9, level=0.55).tolist() == [True, False]
+
+
 def test_storey_never_flags_a_point_that_looks_ordinary():
     p = np.array([0.001] * 50 + [0.9])
     assert storey(p, 0.1, k=999).tolist() == [True] * 50 + [False]
