@@ -10,15 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from small import SIZE, random_images, small_scorer
 from streamlit.testing.v1 import AppTest
 
 from idecode_core import Detector, load_detector
 from idecode_core.attacks import Attacked, attack, load_victim
-from idecode_core.conformal.judge import Verdict
 from idecode_core.files.names import IMAGE_BYTES
 from idecode_core.folder.detector import save_detector, scorer_hash
 from idecode_core.folder.shelf import ScoreSet, write_scores
@@ -26,10 +22,8 @@ from idecode_core.image.features import Preprocessing
 from idecode_core.image.read import Unrounded
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import class_names, load_images
-from idecode_core.plots.attack import ATTACKED, CLEAN, class_shares, magnified, p_along_strength
-from idecode_core.plots.style import ID, OOD
-from idecode_core.report import Notebook, Report, to_csv, to_html, to_json
-from idecode_core.report.attack import CHOSEN, Answer, Outcome, explanation, headline, shares
+from idecode_core.report import Notebook, Report
+from idecode_core.report.attack import CHOSEN
 from idecode_core.transforms import SmallAffine
 from paper.attack_sets import place
 from ui.attack import outcome as outcome_module
@@ -334,116 +328,6 @@ def test_who_knows_the_detector_is_shown_on_demand_beside_the_attack(kept) -> No
     )
     assert worst["linf"] <= 0.05 + 1e-6
     assert worst["fooled"]
-
-
-def test_the_report_holds_one_row_per_attack_and_the_sentence_of_the_page(kept) -> None:
-    report = kept[0]
-    attacks = [row["attack"] for row in report.rows]
-    assert attacks == ["none", *["fgsm"] * 7, "pgd-detector"]
-    attacked = expected(0.4)
-    assert report.rows[1]["l2"] == pytest.approx(attacked.l2[0])
-    assert report.rows[1]["victim_says"] == CLASSES[int(attacked.after.argmax())]
-    assert report.sentences[0].startswith("Fooled and")
-    assert any(CHOSEN[1:] in sentence for sentence in report.sentences)
-    assert "score_vector_4" in to_csv(report).splitlines()[0]
-    assert json.loads(to_json(report))["settings"]["strength"] == 0.4
-    assert to_html(report).count("<img") >= 9
-
-
-@pytest.fixture
-def run_notebook(tmp_path, monkeypatch):
-    """In a folder with nothing but the notebook and its pictures."""
-
-    def run(notebook: Notebook) -> dict:
-        notebook.write_into(tmp_path)
-        monkeypatch.chdir(tmp_path)
-        space: dict = {}
-        for cell in json.loads(notebook.text)["cells"]:
-            if cell["cell_type"] == "code":
-                exec("".join(cell["source"]), space)
-        return space
-
-    return run
-
-
-def test_the_notebook_attacks_again_and_finds_the_numbers_of_the_page(kept, run_notebook, capsys) -> None:
-    space = run_notebook(kept[1])
-    assert "As on the page" in capsys.readouterr().out
-    assert len(space["again"]) == 8
-    along = sorted(
-        (row["strength"], row["p_value"]) for row in kept[0].rows if row["attack"] != "pgd-detector"
-    )
-    assert space["strengths"] == [strength for strength, _ in along]
-    drawn = space["judgement"].p_values[space["places"]]
-    np.testing.assert_allclose(drawn, [p for _, p in along], atol=1.001 / (space["judgement"].k + 1))
-
-
-def test_the_notebook_stops_when_a_number_differs(kept, run_notebook) -> None:
-    shown = repr(float(expected(0.4).l2[0]))
-    assert shown in kept[1].text
-    changed = replace(kept[1], text=kept[1].text.replace(shown, "99.9"))
-    with pytest.raises(AssertionError):
-        run_notebook(changed)
-
-
-def a_verdict(is_ood: bool) -> Verdict:
-    return Verdict(1.0, 2 if is_ood else 60, 99, 0.03 if is_ood else 0.61, 0.05, is_ood, 0.9)
-
-
-def an_outcome(after: str, *, clean: bool = False, flagged: bool = False, **changes: object) -> Outcome:
-    whole = {"truth": "cat", "before": Answer("cat", 0.9), "strength": 0.1, "is_changed": True, **changes}
-    return Outcome(after=Answer(after, 0.7), clean=a_verdict(clean), attacked=a_verdict(flagged), **whole)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("outcome", "said"),
-    [
-        (an_outcome("dog", flagged=True), "Fooled and flagged"),
-        (an_outcome("dog", flagged=True, clean=True), "Fooled and flagged, but so was the clean picture"),
-        (an_outcome("dog"), "Fooled and not noticed"),
-        (an_outcome("cat", flagged=True), "The attack failed"),
-        (an_outcome("cat", is_changed=False), "The attack failed"),
-        (an_outcome("cat", strength=0.0, is_changed=False), "Nothing was changed"),
-        (an_outcome("dog", before=Answer("dog", 0.9)), "Nothing to attack"),
-    ],
-)
-def test_every_outcome_has_its_sentence_and_only_a_success_speaks_of_the_promise(
-    outcome: Outcome, said: str
-) -> None:
-    assert headline(outcome)[0] == said
-    assert outcome.is_fooled == said.startswith("Fooled")
-    assert (CHOSEN in explanation(outcome)[1]) == outcome.is_fooled
-
-
-@given(arrays(np.float64, (3, 4, 4), elements=st.floats(-0.2, 0.2)))
-def test_the_magnified_difference_is_the_change_times_the_stated_factor_unclipped(change: np.ndarray) -> None:
-    pixels, factor = magnified(np.full(change.shape, 0.5), 0.5 + change)
-    np.testing.assert_allclose(
-        pixels.transpose(2, 0, 1) / 255, np.clip(0.5 + factor * change, 0, 1), atol=0.5 / 255 + 1e-9
-    )
-    assert factor * np.abs(change).max() <= 0.502
-
-
-@given(arrays(np.float32, 5, elements=st.floats(-50, 50, width=32)))
-def test_shares_are_torch_s_softmax(logits: np.ndarray) -> None:
-    np.testing.assert_allclose(shares(logits), torch.softmax(torch.tensor(logits).double(), 0), atol=1e-12)
-
-
-def test_the_bars_hold_the_top_classes_of_both_pictures() -> None:
-    before, after = np.array([0.7, 0.2, 0.06, 0.03, 0.01]), np.array([0.01, 0.1, 0.01, 0.08, 0.8])
-    figure = class_shares(tuple("abcde"), before, after, shown=2)
-    attacked, clean = figure.data
-    assert set(clean.y) == {"a", "b", "e"}
-    assert dict(zip(clean.y, clean.x, strict=True)) == pytest.approx({"a": 70, "b": 20, "e": 1})
-    assert dict(zip(attacked.y, attacked.x, strict=True)) == pytest.approx({"a": 1, "b": 10, "e": 80})
-    assert (clean.marker.color, attacked.marker.color) == (CLEAN, ATTACKED)
-
-
-def test_dots_of_the_curve_have_the_colour_of_their_verdict() -> None:
-    p_values = np.array([0.6, 0.05, 0.049])  # p = epsilon is not flagged
-    figure = p_along_strength([0, 1, 2], p_values, np.array([False, True, True]), 0.05, 1, "Strength")
-    assert list(figure.data[0].marker.color) == [ID, ID, OOD]
-    assert list(figure.data[0].marker.symbol) == ["circle-open", "circle", "circle"]
 
 
 def test_slow_attacks_on_the_gallery_are_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

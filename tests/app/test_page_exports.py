@@ -9,19 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small import random_images
 from trust_pages import make_checkpoints
 
 import idecode_core.report
-from idecode_core import certify, load_detector
-from idecode_core.conformal import FalseDetectionLaw, ranking
+from idecode_core import certify
+from idecode_core.conformal import FalseDetectionLaw
 from idecode_core.conformal.calibration import Calibration, aggregate_scores
-from idecode_core.conformal.judge import judge
 from idecode_core.conformal.observed import study
 from idecode_core.conformal.same_source import compare
-from idecode_core.conformal.settings import Settings
 from idecode_core.conformal.statement import Guarantee
-from idecode_core.draws import content_hash
 from idecode_core.folder.manifest import read_calibration
 from idecode_core.folder.settings import read_settings
 from idecode_core.folder.shelf import ScoreSet
@@ -29,12 +25,11 @@ from idecode_core.folder.stored import Stored, open_stored
 from idecode_core.plots.evaluation import methods_side_by_side
 from idecode_core.quality.methods import evaluate
 from idecode_core.quality.side_by_side import side_by_side
-from idecode_core.quality.user_data import Catch, Lost
-from idecode_core.report import InspectedSample, Notebook, to_csv, to_html, to_json
-from idecode_core.report.calibrations import calibration_notebook, calibration_report
+from idecode_core.quality.user_data import Lost
+from idecode_core.report import Notebook, to_csv, to_html, to_json
+from idecode_core.report.calibrations import calibration_report
 from idecode_core.report.evaluations import Evaluated, evaluation_notebook, evaluation_report
 from idecode_core.report.guarantees import certified_export, guarantee_notebook, guarantee_report
-from ui.frame.samples import png
 
 
 @pytest.fixture(scope="module")
@@ -163,29 +158,6 @@ def test_the_guarantee_s_notebook_draws_the_same_calibration_sets(run, folder, s
 def bare(folder) -> Calibration:
     """The calibration of a detector without stored scores."""
     return read_calibration(read_settings(folder.parent / "bare"))
-
-
-def test_the_calibration_s_notebook_finds_the_same_comparison_in_the_files_themselves(run, folder):
-    detector = load_detector(folder)
-    files = [
-        InspectedSample(f"{i}.png", png(x), content_hash(x), (), None) for i, x in enumerate(random_images(8))
-    ]
-    own = Calibration(detector.score_vectors([one.data for one in files], n=20, seed=4), seed=4)
-    p = judge(detector.calibration, own.score_vectors, n=5).p_values
-    comparison = compare(own.scores(5), detector.calibration.scores(5))
-    settings = Settings(5, 0.1, None, "sum", 4, False)
-    sets = {"it's <b>": detector.score_vectors(random_images(6, seed=9), n=20, seed=4)}
-    before, after = (
-        (ranking.p_values(calibration.scores(5), sets["it's <b>"][:, :5].sum(axis=1)) < 0.2).sum()
-        for calibration in (detector.calibration, own)
-    )
-    lost = Lost(0.2, own.k, (Catch("it's <b>", 6, int(before), int(after)),))
-    settings = replace(settings, epsilon=0.2)
-    space = run(calibration_notebook(detector, files, own, p.tolist(), comparison, sets, lost, settings))
-    assert space["comparison"] == comparison
-    assert space["lost"] == lost
-    assert space["mine"].calibration.k == 8
-    assert len(space["session"]) == 8
 
 
 @pytest.mark.parametrize("with_new", [False, True])

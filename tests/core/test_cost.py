@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idecode_core.folder.stored import open_stored
-from idecode_core.plots.passes import auroc_against_passes, passes_words
 from idecode_core.quality.cost import Costed, costed_methods, front
 from idecode_core.quality.methods import evaluate
 
@@ -39,17 +38,3 @@ def test_methods_of_known_cost_have_the_auroc_of_their_stored_scores(methods: li
             assert ours.aurocs[ood_set.label] == pytest.approx(100 * found.auroc.mean)
     assert not ours.is_rival
     assert any(one.is_rival and one.passes == 1 for one in methods)
-
-
-def test_the_figure_has_every_method_and_names_what_is_below_its_axis(methods: list[Costed]) -> None:
-    low = Costed("far below", 3.0, True, dict.fromkeys(methods[0].aurocs, 20.0))
-    figure = auroc_against_passes([*methods, low])
-    assert (
-        sum(len(trace.customdata) for trace in figure.data if trace.customdata is not None)
-        == len(methods) + 1
-    )
-    words = [label.text for label in figure.layout.annotations]
-    assert any("below the axis" in text and "far below 20.0" in text for text in words)
-    best = front(methods, lambda one: one.passes, lambda one: one.mean)
-    assert {one.title for one in best} <= set(words)
-    assert all(one.title in passes_words(methods) for one in best)

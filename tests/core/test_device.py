@@ -1,6 +1,5 @@
 """A device that is too small, or gone: smaller batches and a word about it, or one sentence."""
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,7 +14,6 @@ from idecode_core.errors import DeviceError, SmallerBatchesWarning
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.models import ModelConfig
-from idecode_core.models.pieces import in_pieces
 from idecode_core.scorers.call_network import UserModel
 from idecode_core.scorers.distances import Neighbours
 from idecode_core.scorers.features import Frozen
@@ -25,56 +23,6 @@ from idecode_core.training.loop import train
 from idecode_core.training.parts import image_parts
 from idecode_core.training.tasks import make_task
 from idecode_core.transforms import SmallAffine
-
-
-def fits(most: int, error: type[Exception] = torch.OutOfMemoryError, words: str = "CUDA out of memory."):
-    """A network on a device that has room for `most` rows."""
-    sizes: list[int] = []
-
-    def network(x: torch.Tensor) -> torch.Tensor:
-        sizes.append(len(x))
-        if len(x) > most:
-            raise error(words)
-        return 2 * x
-
-    return network, sizes
-
-
-@pytest.mark.parametrize("most", [1, 3, 64, 100, 1000])
-def test_rows_come_back_complete_and_in_order_whatever_fits(most):
-    network, sizes = fits(most)
-    x = torch.arange(250.0)[:, None]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert torch.equal(in_pieces(network, x, 128), 2 * x)
-    told = [str(entry.message) for entry in caught if entry.category is SmallerBatchesWarning]
-    assert len(told) == sum(size > most for size in sizes)
-    assert all("did not suffice" in sentence for sentence in told)
-
-
-def test_the_processors_memory_counts_too():
-    network, _ = fits(
-        10, RuntimeError, "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried ..."
-    )
-    with pytest.warns(SmallerBatchesWarning, match="going on with"):
-        assert len(in_pieces(network, torch.zeros(50, 1), 50)) == 50
-
-
-def test_a_device_without_room_for_one_row_is_one_sentence():
-    with (
-        pytest.warns(SmallerBatchesWarning),
-        pytest.raises(DeviceError, match="does not suffice for one input"),
-    ):
-        in_pieces(fits(0)[0], torch.zeros(4, 1), 4)
-
-
-def test_a_lost_device_is_one_sentence():
-    network, _ = fits(
-        0, RuntimeError, "CUDA error: unspecified launch failure\nCompile with TORCH_USE_CUDA_DSA"
-    )
-    with pytest.raises(DeviceError, match="stopped answering") as caught:
-        in_pieces(network, torch.zeros(4, 1), 4)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -89,12 +37,6 @@ def test_training_on_a_device_that_is_too_small_or_gone_is_one_sentence(tmp_path
     monkeypatch.setattr(task, "loss", fails)
     with pytest.raises(DeviceError, match=told):
         train(task, tmp_path)
-
-
-def test_an_error_of_the_program_is_not_hidden():
-    network, _ = fits(0, RuntimeError, "mat1 and mat2 shapes cannot be multiplied")
-    with pytest.raises(RuntimeError, match="cannot be multiplied"):
-        in_pieces(network, torch.zeros(4, 1), 4)
 
 
 def test_a_detector_on_a_small_device_gives_the_same_scores(monkeypatch):

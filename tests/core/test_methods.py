@@ -9,10 +9,10 @@ from small import small_scorer
 
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
-from idecode_core.errors import CheckpointError, DataError, IdecodeError, SettingError
+from idecode_core.errors import SettingError
 from idecode_core.folder.detector import save_detector
 from idecode_core.folder.settings import read_settings
-from idecode_core.folder.shelf import ScoreSet, id_and_ood, read_scores, write_scores
+from idecode_core.folder.shelf import ScoreSet, write_scores
 from idecode_core.folder.stored import open_stored
 from idecode_core.quality.methods import METHODS, Metric, evaluate, method_scores, runs
 
@@ -91,36 +91,6 @@ def test_ties_with_the_calibration_survive_rounding_to_float32(tmp_path) -> None
     stored = open_stored(tmp_path)
     for run in method_scores(stored.calibration, stored.id_set.score_vectors, 5):
         assert run.tolist() == [-1.0] * 4  # tied with every calibration point: P = 1
-
-
-def test_written_scores_come_back_with_the_id_set_first(tmp_path, sets: tuple) -> None:
-    _, known, strange = sets
-    for one in (strange, known):
-        write_scores(tmp_path, one, "abc")
-    found = read_scores(tmp_path, "abc")
-    assert [one.name for one in found] == ["cifar10-test", "svhn-test"]
-    assert found[1].label == "SVHN-TEST"
-    assert found[1].is_ood
-    assert not found[0].is_ood
-    np.testing.assert_array_equal(found[0].score_vectors, known.score_vectors)
-
-
-def test_scores_of_another_scorer_are_refused(tmp_path, sets: tuple) -> None:
-    write_scores(tmp_path, sets[1], "abc")
-    with pytest.raises(CheckpointError, match="other weights or settings"):
-        read_scores(tmp_path, "xyz")
-
-
-def test_damaged_scores_are_refused_with_their_file_name(tmp_path, sets: tuple) -> None:
-    path = write_scores(tmp_path, sets[1], "abc")
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(IdecodeError, match=path.name):
-        read_scores(tmp_path)
-
-
-def test_a_folder_without_an_id_test_set_is_refused(sets: tuple) -> None:
-    with pytest.raises(DataError, match="exactly one iD"):
-        id_and_ood([sets[2]])
 
 
 def test_an_unknown_method_is_refused(sets: tuple) -> None:

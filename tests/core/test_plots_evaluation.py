@@ -4,9 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from idecode_core.conformal import FalseDetectionLaw, law_bands, observed_band
+from idecode_core.conformal import FalseDetectionLaw
 from idecode_core.conformal.calibration import Calibration
-from idecode_core.conformal.observed import ObservedRate, observed_rate, p_value_histogram, study
+from idecode_core.conformal.observed import observed_rate, p_value_histogram, study
 from idecode_core.folder.shelf import ScoreSet
 from idecode_core.plots import evaluation as figures
 from idecode_core.plots import guarantee as guarantees
@@ -198,99 +198,3 @@ def test_an_axis_in_percent_does_not_go_beyond_100():
     far = ScoreSet("far", "Far", True, KNOWN.score_vectors + np.float32(100))  # AUROC 100
     low, high = figures.methods_side_by_side(side_by_side(CAL, KNOWN, [far], 5), "auroc").layout.xaxis.range
     assert low < 100 <= high < 101
-
-
-def test_each_group_s_bars_add_up_to_one_even_with_scores_far_out():
-    scores = np.r_[RNG.exponential(size=500), 1e6]
-    made = histograms.score_histograms(
-        [histograms.Group("one", scores, ID), histograms.Group("two", scores * 2, OOD)]
-    )
-    for trace in made.data:
-        assert sum(trace.y) == pytest.approx(1.0)
-    assert made.layout.xaxis.title.text.endswith("the outermost bars hold all beyond")
-
-
-def test_scores_with_a_long_tail_are_spaced_by_ratio_and_zeros_are_kept():
-    scores = np.r_[np.zeros(1), 10 ** RNG.uniform(-6, 1, size=2000)]
-    edges, by_ratio = histograms.bin_edges(scores)
-    assert by_ratio
-    ratios = edges[1:] / edges[:-1]
-    np.testing.assert_allclose(ratios, ratios[0])
-    made = histograms.score_histograms([histograms.Group("one", scores, ID)], threshold=0.0)
-    assert sum(made.data[0].y) == pytest.approx(1.0)
-    assert "log scale" in made.layout.xaxis.title.text
-
-
-def test_calibration_is_an_outline_and_its_shares_add_up_to_one():
-    line, *bars = ALL["histograms"]().data
-    assert (line.type, line.line.color, [bar.type for bar in bars]) == (
-        "scatter",
-        CALIBRATION,
-        ["bar", "bar"],
-    )
-    assert sum(line.y) == pytest.approx(1.0)
-
-
-def test_equal_scores_can_be_drawn():
-    made = histograms.score_histograms([histograms.Group("one", np.full(10, 3.0), ID)], threshold=np.inf)
-    assert sum(made.data[0].y) == pytest.approx(1.0)
-    assert made.layout.xaxis.title.text == "score F(V)"
-
-
-def test_the_band_is_the_exact_law():
-    low, high = law_bands(100, [0.005, 0.1, 0.35])
-    expected = [FalseDetectionLaw(100, epsilon).interval(0.9) for epsilon in (0.005, 0.1, 0.35)]
-    np.testing.assert_allclose(np.column_stack([low, high]), expected)
-    band = guarantees.false_detection_rates(100, [0.1, 0.2, 0.3]).data[0]  # drawn there and back again
-    half = len(band.x) // 2
-    for i in (30, 75):
-        low_there, high_there = FalseDetectionLaw(100, band.x[i]).interval(0.9)
-        assert (band.y[i], band.y[2 * half - 1 - i]) == pytest.approx((high_there, low_there))
-
-
-def test_dots_of_a_finite_test_set_are_held_against_a_band_that_has_its_noise():
-    band = rates_figure().data[0]
-    half = len(band.x) // 2
-    assert "200 test inputs" in band.name
-    for i in (30, 75):
-        low, high = observed_band(100, band.x[i], 200, level=0.99)
-        assert (band.y[i], band.y[2 * half - 1 - i]) == pytest.approx((high, low))
-
-
-def test_a_rate_above_epsilon_is_drawn_above_the_line():
-    """A dot beside its epsilon would lie below the diagonal."""
-    seen = [ObservedRate(0.05, 61, 1000, 0.047, 0.078), ObservedRate(0.1, 90, 1000, 0.073, 0.11)]
-    made = guarantees.false_detection_rates(500, [0.05, 0.1], observed=seen, epsilon=0.05, here=seen[0])
-    for dots, rates in zip(made.data[2:], (seen, seen[:1]), strict=True):
-        assert list(dots.x) == [one.epsilon for one in rates]
-        assert list(dots.y) == [one.rate for one in rates]
-        assert [y > x for x, y in zip(dots.x, dots.y, strict=True)] == [
-            one.rate > one.epsilon for one in rates
-        ]
-
-
-def test_rate_minus_epsilon_has_true_heights_wherever_a_dot_stands():
-    found = some_study()
-    made = rates_figure(minus=True)
-    dots = next(trace for trace in made.data if trace.name and trace.name.startswith("observed"))
-    np.testing.assert_allclose(dots.y, [100 * (one.rate - one.epsilon) for one in found.observed])
-    np.testing.assert_allclose(
-        np.asarray(dots.y) + dots.error_y.array, [100 * (one.high - one.epsilon) for one in found.observed]
-    )
-    box = next(trace for trace in made.data if trace.type == "box")
-    np.testing.assert_allclose(box.median, 100 * (np.median(found.resampled, axis=0) - found.epsilons))
-
-
-def test_boxes_are_the_quartiles_of_the_resampled_rates():
-    found = some_study()
-    box = next(trace for trace in rates_figure().data if trace.type == "box")
-    np.testing.assert_allclose(box.median, np.median(found.resampled, axis=0))
-    np.testing.assert_allclose(box.q1, np.quantile(found.resampled, 0.25, axis=0))
-
-
-def test_the_shaded_parts_of_the_law_meet_at_epsilon():
-    made = guarantees.rate_law(FalseDetectionLaw(200, 0.1))
-    below, above, line = made.data
-    assert list(line.x) == [0.1, 0.1]
-    assert below.x[-1] == above.x[0] == 0.1
-    assert (below.line.color, above.line.color) == (ID, OOD)

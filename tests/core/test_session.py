@@ -1,20 +1,15 @@
 """A session keeps what was judged, tagged and pinned; app and notebook may both change it, and nothing is lost."""
 
-import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 from small import random_images, small_scorer
 
 from idecode_core.detector import Detector
 from idecode_core.errors import SessionError, SettingError
 from idecode_core.session import Session, recent
-from idecode_core.session.store import FILE, Content, sessions_root
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +55,6 @@ def test_its_detector_comes_back_and_judges_alike(session):
     assert np.array_equal(found.p_values, again.p_values)
 
 
-def test_arrays_are_stored_without_loss(detector):
-    pixels = random_images(3, seed=5)
-    session = Session.from_detection(detector.detect(pixels, n=2), name="arrays")
-    samples, sentences = Session.open("arrays").samples()
-    assert sentences == []
-    assert all(np.array_equal(sample, x) for (_, sample), x in zip(samples, pixels, strict=True))
-    assert len(session) == 3
-
-
 def test_tags_notes_and_pinned_runs_are_read_back(session):
     first, second = session.inputs[:2]
     session.tag(first, "wrong verdict", "  my   own words ")
@@ -110,103 +96,6 @@ def test_a_file_that_changed_or_went_costs_one_sentence_and_the_rest_is_shown(se
     assert len(sentences) == 2
 
 
-def test_two_programs_that_tag_other_inputs_both_keep_their_tags(session):
-    other = Session.open("monday")
-    a, b, c = session.inputs[:3]
-    session.tag(a, "check")
-    session.tag(c, "one")
-    session.save()
-    other.tag(b, "wrong verdict")
-    other.tag(c, "two")
-    other.settings = replace(other.settings, epsilon=0.1)
-    other.save()
-    merged = Session.open("monday")
-    assert merged.tags[a.content_hash] == ("check",)
-    assert merged.tags[b.content_hash] == ("wrong verdict",)
-    assert set(merged.tags[c.content_hash]) == {"one", "two"}
-    assert merged.settings.epsilon == 0.1
-    assert session.reload().tags == merged.tags
-    assert session.settings.epsilon == 0.1
-
-
-def test_two_notes_on_one_input_are_refused_with_both_kept(session):
-    other = Session.open("monday")
-    first = session.inputs[0]
-    session.note(first, "blurred")
-    session.save()
-    other.note(first, "a shoe")
-    with pytest.raises(
-        SessionError, match=r"The note on 0\.png was changed by another program too, to: 'blurred'"
-    ):
-        other.save()
-    assert other.notes[first.content_hash] == "a shoe"  # still here
-    assert Session.open("monday").notes[first.content_hash] == "blurred"
-
-
-CHANGES = st.lists(
-    st.tuples(st.booleans(), st.integers(0, 4), st.sampled_from(["check", "wrong verdict", "mine"])),
-    max_size=12,
-)
-
-
-@given(CHANGES)
-@settings(max_examples=25, deadline=None)
-def test_no_tag_that_anybody_added_is_lost_in_any_order_of_saving(changes):
-    """Two programs add tags and save in any order; in the end all that were added are there."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as place:
-        content = Content(*_parts())
-        first = Session(Path(place) / "s", content)
-        first.save()
-        programs = {True: Session.open(first.folder), False: Session.open(first.folder)}
-        added: set[tuple[str, str]] = set()
-        for which, i, tag in changes:
-            one = programs[which].inputs[i]
-            programs[which].tag(one, *programs[which].tags.get(one.content_hash, ()), tag)
-            programs[which].save()
-            added.add((one.content_hash, tag))
-        found = {(key, tag) for key, tags in Session.open(first.folder).tags.items() for tag in tags}
-        assert found == added
-
-
-def _parts():
-    from idecode_core.conformal.settings import Settings
-    from idecode_core.session.store import Input, Mark
-
-    inputs = tuple(Input(f"{i}.png", f"{i:032x}", path=f"/nowhere/{i}.png") for i in range(5))
-    mark = Mark("d", "d", "image", 10, "0" * 64, "0" * 64)
-    return mark, Settings(n=2), inputs, np.ones((5, 2)), np.full(5, 0.5)
-
-
-def test_a_process_that_died_between_scores_and_json_leaves_the_old_session(session, monkeypatch):
-    before = Session.open("monday").p_values
-    session.judged(session.settings, session.score_vectors + 1, session.p_values / 2)
-    monkeypatch.setattr("idecode_core.session.store.write_json", _dies)
-    with pytest.raises(KeyboardInterrupt):
-        session.save()
-    assert np.array_equal(Session.open("monday").p_values, before)
-
-
-def _dies(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def test_recent_sessions_come_last_changed_first_and_a_broken_one_has_its_sentence(session, detector):
-    Session.from_detection(detector.detect(random_images(2), n=1), name="tuesday")
-    broken = sessions_root() / "broken"
-    broken.mkdir()
-    (broken / FILE).write_text("{")
-    import os
-
-    for age, name in enumerate(("broken", "tuesday", "monday")):
-        os.utime(sessions_root() / name / FILE, (1e9 - age, 1e9 - age))
-    found = recent()
-    assert [one.name for one in found] == ["broken", "tuesday", "monday"]
-    assert "cannot be read as a session" in found[0].sentence
-    assert (found[1].inputs, found[2].inputs, found[2].detector) == (2, 5, "small")
-
-
 def test_a_name_in_use_and_a_name_that_is_a_path_are_refused(session, detector):
     found = detector.detect(random_images(1), n=1)
     with pytest.raises(SessionError, match="There is a session monday already"):
@@ -223,20 +112,3 @@ def test_an_unknown_input_and_a_tag_that_is_too_long_are_one_sentence(session):
         session.tag("nobody", "check")
     with pytest.raises(SettingError, match="at most 60 plain characters"):
         session.tag(session.inputs[0], "x" * 61)
-
-
-def test_the_json_holds_no_more_than_it_says_and_its_scores_are_hashed(session):
-    value = json.loads((session.folder / FILE).read_text())
-    assert set(value) == {
-        "format",
-        "revision",
-        "made",
-        "detector",
-        "settings",
-        "scores_sha256",
-        "title",
-        "inputs",
-        "pinned",
-    }
-    assert (session.folder / f"scores-{value['scores_sha256'][:16]}.npz").exists()
-    assert len(list(session.folder.glob("scores-*.npz"))) == 1

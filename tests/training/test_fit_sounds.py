@@ -9,7 +9,6 @@ import torch
 
 from idecode_core import train_folder
 from idecode_core.audio.read import Sound
-from idecode_core.audio.sets import bundled_sounds
 from idecode_core.conformal import p_values
 from idecode_core.errors import SettingError
 from idecode_core.folder.record import read_training
@@ -17,9 +16,8 @@ from idecode_core.quality.metrics import auroc
 from idecode_core.scorer import Scored
 from idecode_core.scorers.merged import MergedScorer
 from idecode_core.scorers.sound_statistics import SoundStatistics
-from idecode_core.training.choice import KNOWN, Known, best, learned
-from idecode_core.training.fit_sounds import CLEARLY, judged
-from idecode_core.training.strangers import at_speed, for_choosing, for_testing, strange_sounds
+from idecode_core.training.fit_sounds import judged
+from idecode_core.training.strangers import strange_sounds
 from tools.synthetic_sounds import MAKERS
 
 RATE = 16_000
@@ -42,28 +40,6 @@ def tones(count: int) -> list[Sound]:
     ]
 
 
-def test_at_another_speed_the_pitch_moves_and_the_length_stays():
-    (clip,) = tones(1)
-    for speed in (0.7, 1.4):
-        changed = at_speed(clip, speed)
-        assert len(changed.samples) == len(clip.samples)
-        spectrum = np.abs(np.fft.rfft(changed.samples[: RATE // 2]))
-        assert np.argmax(spectrum) * 2 == pytest.approx(440 * speed, abs=4)
-
-
-def test_sounds_that_choose_are_in_no_test():
-    for bundled in bundled_sounds().values():
-        chosen, tested = (
-            {sound.samples.tobytes() for sound in part(bundled)} for part in (for_choosing, for_testing)
-        )
-        assert chosen
-        assert tested
-        assert not chosen & tested
-    made = strange_sounds(tones(3))
-    assert {name: len(some) for name, some in made.items()} == {"slower": 3, "faster": 3, "other sounds": 13}
-    assert all(sound.seconds == pytest.approx(1.0, abs=1e-3) for sounds in made.values() for sound in sounds)
-
-
 def test_a_validation_clip_is_ranked_among_the_others():
     clips, member = tones(4), Loudness()
     references = (member.score(clips, n=10, seed=0).score_vectors,) * 2
@@ -75,28 +51,6 @@ def test_a_validation_clip_is_ranked_among_the_others():
     outside = [-2 * np.log(p_values(np.repeat(loud, 10), [score])[0]) for score in strange]
     assert found["both"]["other sounds"] == pytest.approx(auroc(inside, outside))
     assert found["classifier"]["other sounds"] == pytest.approx(auroc(loud, strange))
-
-
-def test_known_outliers_take_what_tells_them_clearly_better():
-    clips, member = tones(4), Loudness()
-    references = (member.score(clips, n=10, seed=0).score_vectors,) * 2
-    merged = MergedScorer((member, member), ("classifier", "statistics"), references, (1.0, 1.0))  # type: ignore[arg-type]
-    found = judged(merged, clips, 0, Known(tones(9)[2:], ()))
-    assert found["statistics"][KNOWN] == pytest.approx(auroc(range(1, 5), range(3, 10)))
-    assert best(found, CLEARLY) == best(judged(merged, clips, 0), CLEARLY)
-    assert learned({"both": {KNOWN: 0.7}, "classifier": {KNOWN: 0.74}}, "both") == "both"
-    assert learned({"both": {KNOWN: 0.7}, "classifier": {KNOWN: 0.76}}, "both") == "classifier"
-
-
-def test_both_are_taken_unless_one_alone_is_clearly_better():
-    tried = {
-        "both": {"a": 0.7, "b": 0.8},
-        "classifier": {"a": 0.9, "b": 0.6},
-        "statistics": {"a": 0.5, "b": 0.5},
-    }
-    assert best(tried, CLEARLY) == "both"
-    tried["classifier"] = {"a": 0.75 + 1.01 * CLEARLY, "b": 0.75 + 1.01 * CLEARLY}
-    assert best(tried, CLEARLY) == "classifier"
 
 
 @pytest.mark.parametrize("model", ["statistics", "both"])

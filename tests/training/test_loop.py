@@ -1,6 +1,5 @@
 """The training loop: resumable, seeded, safe against a bad loss and a full disk, and the same under torchrun."""
 
-import json
 import os
 import subprocess
 import sys
@@ -16,25 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from idecode_core.errors import CheckpointError, DataError, IdecodeError, SettingError, TrainingError
+from idecode_core.errors import DataError, IdecodeError, TrainingError
 from idecode_core.folder.detector import load_detector
 from idecode_core.folder.record import (
     EpochLog,
     kept_epoch,
     read_log,
-    read_split,
-    read_training,
     split_indices,
 )
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.sets import ImageSet, load_images
 from idecode_core.models import ModelConfig
-from idecode_core.report.card import describe_training, learning_curve
 from idecode_core.training.finish import finish
 from idecode_core.training.loop import train
-from idecode_core.training.parts import calibration_indices, image_parts
+from idecode_core.training.parts import image_parts
 from idecode_core.training.recipe import Pictures, Recipe
-from idecode_core.training.recipes import RECIPES, get_recipe, superclass
 from idecode_core.training.tasks import Task, image, make_task
 from idecode_core.transforms import Projective, Rotations, SmallAffine
 
@@ -255,39 +250,6 @@ def test_only_the_first_of_several_processes_speaks_and_one_detector_is_made(tmp
     assert load_detector(tmp_path / "made", "cpu").calibration.k == 6
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "paper-cifar10-projective",
-        "paper-svhn-projective",
-        "paper-cifar10-resnet34",
-        "paper-cifar10-densenet100",
-        "paper-cifar10-one-class-3",
-        "paper-cifar100-superclass-9",
-    ],
-)
-def test_every_paper_size_recipe_takes_a_few_steps(name: str, tmp_path: Path) -> None:
-    recipe = replace(get_recipe(name), batch=4)
-    images = tiny_images(12, 32)
-    if recipe.shows.classes:
-        images = ImageSet("tiny-train", images.x, np.full(12, recipe.shows.classes[0]))
-    train(tiny_task(recipe, images), tmp_path, epochs=1)
-    (entry,) = read_log(tmp_path)
-    assert np.isfinite([entry.loss, entry.validation_loss]).all()
-
-
-def test_every_paper_size_recipe_is_of_one_of_the_kinds_that_were_stepped() -> None:
-    names = {r.name for r in RECIPES.values() if r.name.startswith("paper-") and r.modality == "image"}
-    one_class = {f"paper-cifar10-one-class-{c}" for c in range(10)}
-    superclasses = {f"paper-cifar100-superclass-{c}" for c in range(20)}
-    victims = {"paper-cifar10-resnet34", "paper-cifar10-densenet100"}
-    assert names == {"paper-cifar10-projective", "paper-svhn-projective"} | victims | one_class | superclasses
-    for group in (one_class, superclasses):
-        kinds = [replace(RECIPES[name], name="") for name in group]
-        assert len({repr(replace(kind, shows=replace(kind.shows, classes=()))) for kind in kinds}) == 1
-    assert sorted(fine for c in range(20) for fine in superclass(c)) == list(range(100))
-
-
 @given(st.integers(40, 3000), st.integers(0, 2**32))
 def test_the_split_is_disjoint_and_complete_with_a_tenth_for_calibration(size: int, seed: int) -> None:
     split = split_indices(size, seed=seed)
@@ -304,66 +266,6 @@ def test_the_split_is_random_not_the_first_and_last_points() -> None:
     assert not np.array_equal(split.calibration, np.arange(900, 1000))
 
 
-def test_indices_are_stored_and_finishing_calibrates_on_exactly_those(tmp_path: Path) -> None:
-    images, task = tiny_images(), tiny_task(CLASSIFIER)
-    train(task, tmp_path / "run", epochs=1)
-    split = read_split(tmp_path / "run")
-    expected = split_indices(64, seed=0)
-    np.testing.assert_array_equal(split.calibration, expected.calibration)
-    seen: list[int] = []
-    curve = learning_curve(tmp_path / "run", "tiny")
-    finish(task, tmp_path / "run", tmp_path / "detector", n_max=3, progress=seen.append, beside=curve)
-    detector = load_detector(tmp_path / "detector")
-    assert detector.calibration.score_vectors.shape == (6, 3)
-    again = detector.score_vectors(images.x[split.calibration], n=3)
-    np.testing.assert_allclose(detector.calibration.score_vectors, again, rtol=1e-4, atol=1e-7)
-    assert seen[-1] == 6
-    record = read_training(tmp_path / "detector")
-    assert record is not None
-    assert (record.epochs, record.calibration_points) == (1, 6)
-    answers = load_detector(tmp_path / "detector", "cpu").scorer.logits(images.x[split.calibration]).argmax(1)
-    right = sum(int(answer) == images.y[i] for answer, i in zip(answers, split.calibration, strict=True))
-    assert record.calibration_accuracy == round(right / 6, 4)
-    assert record.test_accuracy is None  # there is no test set of these images
-    np.testing.assert_array_equal(read_split(tmp_path / "detector").proper, expected.proper)
-    log = (tmp_path / "detector" / "log.jsonl").read_text()
-    assert json.loads(log)["epoch"] == 0
-    assert "<svg" in (tmp_path / "detector" / "learning-curve.svg").read_text()
-
-
-def test_finishing_with_other_data_than_that_of_the_run_is_refused(tmp_path: Path) -> None:
-    train(tiny_task(CLASSIFIER), tmp_path, epochs=1)
-    with pytest.raises(DataError, match="expected 64 points in its split, got 60"):
-        finish(tiny_task(CLASSIFIER, tiny_images(60)), tmp_path, tmp_path / "out")
-
-
-def test_calibration_points_are_a_random_part_when_there_are_too_many() -> None:
-    split = split_indices(60_000, seed=0)
-    chosen = calibration_indices(split)
-    assert len(chosen) == 5000
-    assert set(chosen) <= set(split.calibration)
-    assert not np.array_equal(chosen, split.calibration[:5000])
-
-
-def test_a_run_of_another_recipe_or_length_is_not_resumed(tmp_path: Path) -> None:
-    task = tiny_task(ROTATIONS)
-    train(task, tmp_path, epochs=1)
-    with pytest.raises(TrainingError, match="another recipe or of another number of epochs"):
-        train(task, tmp_path, epochs=2)
-    with pytest.raises(TrainingError, match="--no-resume"):
-        train(tiny_task(replace(ROTATIONS, shows=replace(ROTATIONS.shows, crop=1))), tmp_path, epochs=1)
-    train(task, tmp_path, epochs=2, resume=False)
-    assert len(read_log(tmp_path)) == 2
-
-
-@pytest.mark.parametrize("file", ["state.safetensors", "log.jsonl"])
-def test_a_damaged_run_is_told_in_words(file: str, tmp_path: Path) -> None:
-    train(tiny_task(ROTATIONS), tmp_path, epochs=1)
-    (tmp_path / file).write_bytes(b"not what was here")
-    with pytest.raises(CheckpointError, match="--no-resume"):
-        train(tiny_task(ROTATIONS), tmp_path, epochs=1)
-
-
 def test_the_kept_epoch_has_the_lowest_validation_loss_or_is_the_last_one() -> None:
     validated = [EpochLog(i, 1.0, 1.0, validation_loss=loss) for i, loss in enumerate((0.5, 0.2, 0.3))]
     assert kept_epoch(validated).epoch == 1
@@ -375,18 +277,6 @@ def test_training_leaves_the_global_generators_alone(tmp_path: Path) -> None:
     train(tiny_task(ROTATIONS), tmp_path, epochs=1)
     assert torch.equal(torch.get_rng_state(), torch_before)
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
-
-
-def test_a_wrong_recipe_name_lists_the_right_ones() -> None:
-    with pytest.raises(SettingError) as error:
-        get_recipe("cifar10")
-    listed = str(error.value).partition("Expected one of ")[2].removesuffix(".").split(", ")
-    expanded = set()
-    for name in listed:
-        first, _, last = name.partition("..")
-        stem = first.rstrip("0123456789") if last else first
-        expanded |= {f"{stem}{i}" for i in range(int(last) + 1)} if last else {first}
-    assert expanded == set(RECIPES)  # pictures and sounds, in one sentence
 
 
 def test_a_missing_dataset_says_which_file_and_which_command(tmp_path: Path) -> None:
@@ -432,44 +322,9 @@ def test_a_detector_to_start_from_that_is_not_there_is_named_with_the_command_th
         train(tiny_task(recipe), tmp_path / "run", epochs=1)
 
 
-def test_a_recipe_that_starts_from_a_detector_names_one_that_another_recipe_makes_with_the_same_backbone() -> (
-    None
-):
-    starting = [r for r in RECIPES.values() if r.modality == "image" and r.shows.start_from]
-    assert starting
-    for recipe in starting:
-        shows, first = recipe.shows, get_recipe(Path(recipe.shows.start_from).name)
-        assert (first.dataset, first.shows.size) == (recipe.dataset, shows.size)
-        model = first.shows.model
-        assert (model.backbone, model.widths) == (shows.model.backbone, shows.model.widths)
-
-
-@pytest.mark.parametrize(
-    ("name", "dataset"), [("fashion-quick", "fashion"), ("cifar10-rotations", "cifar10")]
-)
-def test_a_small_part_of_a_dataset_makes_a_detector_of_the_whole(name: str, dataset: str) -> None:
-    assert get_recipe(name).in_distribution == dataset
-
-
 def test_a_detector_knows_its_dataset_and_what_is_in_distribution(tmp_path: Path) -> None:
     task = tiny_task(replace(ROTATIONS, dataset="fashionmini", summary="Grey pictures"))
     train(task, tmp_path / "run", epochs=1)
     finish(task, tmp_path / "run", tmp_path / "made", n_max=2)
     made = load_detector(tmp_path / "made", "cpu")
     assert (made.dataset, made.summary) == ("fashion", "Grey pictures")
-
-
-def test_training_records_of_earlier_versions_still_load(tmp_path: Path) -> None:
-    """As version 0.1 wrote them: neither a machine nor accuracies on other sets than validation and test."""
-    text = """{"recipe": "tiny", "dataset": "tiny", "task": "label", "epochs": 14, "best_epoch": 13, "hours": 0.8,
-        "validation_loss": 0.3, "validation_accuracy": 0.9, "test_accuracy": null, "proper_training_points": 80,
-        "validation_points": 10, "calibration_points": 10, "seed": 0,
-        "settings": {"model": {"backbone": "compact"}, "label_smoothing": 0.0}}"""
-    (tmp_path / "training.json").write_text(text)
-    record = read_training(tmp_path)
-    assert record is not None
-    assert (record.best_epoch, record.calibration_accuracy, record.test_points) == (13, None, 0)
-    assert "two CPU cores (shared with other work)" in describe_training(record)
-    (tmp_path / "training.json").write_text('{"recipe": "tiny"}')
-    with pytest.raises(CheckpointError, match="cannot be read as a training record"):
-        read_training(tmp_path)

@@ -38,20 +38,20 @@ OTHER_PROGRAMS = {
     "make": "its targets are checked below",
     "pip": "installs; tests/trust/test_package.py installs the wheel",
     "docker": "no container engine here; tests/trust/test_package.py does the Dockerfile's steps",
-    "curl": "needs a running service; tests/cli/test_serve.py asks one",
+    "curl": "needs a running service; tests/cli/test_service.py asks one",
     "python": "research and benchmarks of many minutes",
 }
 """First word of a line that is no command of ours -> why it is not run here."""
 ONLY_PARSED = {
     r"idecode (app|serve)": "runs until it is stopped; tests/browser and tests/cli/test_serve.py start them",
-    r"idecode mcp": "speaks with an assistant; tests/cli/test_mcp.py is one",
+    r"idecode mcp": "speaks with an assistant; tests/cli/test_tools.py is one",
     r"idecode pull": "needs another machine; tests/cli/test_pull.py fetches from a server of its own",
-    r"idecode score .*(--workers|--address)": "starts Ray; tests/cli/test_score.py does",
+    r"idecode score .*(--workers|--address)": "starts Ray; tests/cli/test_cluster.py does",
     r"idecode (paper|reproduce) ": "hours, or writes RESULTS.md; tests/paper recomputes tables",
     r"idecode train [a-z0-9]+-[a-z0-9-]+\b(?!/)": "a recipe: hours; tests/training trains small ones",
     r"idecode train recordings/": "fits networks to sounds; tests/training/test_train_folder.py does",
-    r"idecode merge .*(cifar10-joint-wide|mahalanobis-rotations)": "the line before needs minutes or hours; tests/core/test_merged.py",
-    r"idecode evaluate": "1,500 pictures; tests/cli/test_commands.py evaluates",
+    r"idecode merge .*(cifar10-joint-wide|mahalanobis-rotations)": "the line before needs minutes or hours; tests/core/test_merge.py",
+    r"idecode evaluate": "1,500 pictures; tests/cli/test_cli_evaluate.py evaluates",
     r"idecode detect .*(--model |--trust-program)": "a network of the reader's; tests/cli/test_user_network_commands.py",
     r"idecode detect .*checkpoints/vim": "a rival that the line before fits; tests/paper fits it",
 }

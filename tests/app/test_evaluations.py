@@ -9,16 +9,12 @@ import numpy as np
 import pytest
 from trust_pages import make_checkpoints
 
-from idecode_core.conformal.observed import study
-from idecode_core.conformal.statement import Guarantee
 from idecode_core.folder.stored import Stored, open_stored
 from idecode_core.plots.evaluation import detector_curves, methods_side_by_side
-from idecode_core.plots.guarantee import false_detection_rates
 from idecode_core.quality.metrics import auroc, fpr_at_tpr
 from idecode_core.quality.side_by_side import DetectorOnSet, detector_on_set, side_by_side
 from idecode_core.report import to_csv, to_html
 from idecode_core.report.evaluations import Evaluated, detectors_notebook, detectors_report, evaluation_report
-from idecode_core.report.guarantees import guarantee_report
 from paper.numbers import reported
 
 
@@ -91,18 +87,3 @@ def test_the_report_of_several_detectors_has_one_unit_and_a_figure(stored):
     report = detectors_report([row], "sum", figure, "Look here.")
     assert all(0 <= value <= 1 for value in numbers(report)[0].values())
     assert "Look here." in to_html(report)
-
-
-def test_the_guarantee_s_report_has_both_figures_and_says_whether_it_is_chance(stored):
-    scores = [one.score_vectors[:, :5].astype(float).sum(axis=1) for one in (stored.id_set, stored.id_set)]
-    found = study(*scores, k=200, epsilons=[0.05, 0.1], repeats=5, generator=np.random.default_rng(0))
-    figures = [
-        (false_detection_rates(200, found.epsilons, observed=found.observed, minus=minus), words)
-        for minus, words in ((False, "First."), (True, "Second."))
-    ]
-    report = guarantee_report("name", Guarantee(200, 0.05), found, {"n": 5}, figures)
-    page = to_html(report)
-    assert "First." in page
-    assert "Second." in page
-    assert "in 99% of cases" in page
-    assert all(0 <= value <= 1 for row in numbers(report) for value in row.values())

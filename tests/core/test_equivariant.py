@@ -7,7 +7,7 @@ from small import OnTheCpuFirst
 
 from idecode_core.errors import SettingError
 from idecode_core.models import Equivariant, ModelConfig
-from idecode_core.models.backbones import Compact, EncoderBlock, Pooled
+from idecode_core.models.backbones import Compact
 
 BACKBONES = {"resnet34": 512, "resnet18": 512, "wrn-40-2": 128, "compact": 256}
 
@@ -39,59 +39,6 @@ def test_no_parameter_or_buffer_is_stuck_on_the_cpu(backbone, pair):
     assert model.decode(z, z_g).device.type == "meta"
     assert model.decode(z, z_g).shape == (2, 5, 8)
     assert model.decode_log_variance(z, z_g).shape == (2, 5, 8)
-
-
-def test_layers_are_the_papers():
-    blocks = {"resnet34": [3, 4, 6, 3], "resnet18": [2, 2, 2, 2]}
-    for name, counts in blocks.items():
-        layers = build(ModelConfig(name, outputs=4), "meta").backbone.layers
-        stages = [layer for layer in layers if type(layer) is torch.nn.Sequential]
-        assert [len(stage) for stage in stages] == counts
-        assert {type(block).__name__ for stage in stages for block in stage} == {"BasicBlock"}
-        assert layers[-1] is stages[-1]
-        assert layers[-2].log_variance[0].in_channels == 256
-    wide = build(ModelConfig("wrn-40-2", outputs=4), "meta").backbone
-    assert isinstance(wide, Pooled)
-    names = [type(layer).__name__ for layer in wide.layers]
-    assert (
-        names.count("WideBlock") == 18
-    )  # 18 blocks of two convolutions, three shortcuts and the stem: depth 40
-    assert names[-1] == "EncoderBlock"
-    assert wide.layers[-1].log_variance[0].in_channels == 128
-
-
-@pytest.mark.parametrize("name", ["resnet34", "resnet18"])
-def test_a_resnet_keeps_the_side_until_its_second_stage(name):
-    layers = build(ModelConfig(name, outputs=4), "meta").backbone.layers
-    x, sides = torch.empty(1, 3, 32, 32, device="meta"), []
-    for layer in layers:
-        x = layer(x)
-        sides.append(x.shape[-1])
-    assert sides == [32, 32, 32, 32, 16, 8, 8, 4]  # a 3x3 stem and no pooling after it
-
-
-def test_parameter_counts_are_those_of_the_published_networks():
-    """ResNet-34 and -18 for CIFAR have 21.3 and 11.2 million, WRN-40-2 has 2.2 million parameters."""
-    for name, millions in {"resnet34": 21.3, "resnet18": 11.2, "wrn-40-2": 2.2}.items():
-        backbone = build(ModelConfig(name, outputs=4), "meta").backbone
-        of_encoder = sum(
-            p.numel() for m in backbone.modules() if isinstance(m, EncoderBlock) for p in m.parameters()
-        )
-        count = sum(p.numel() for p in backbone.parameters()) - of_encoder
-        assert round(count / 1e6, 1) == millions
-
-
-def test_the_encoder_blocks_noise_is_off_when_scoring_and_small_when_training():
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        block = EncoderBlock(4)
-        mu = torch.randn(3, 4, 5, 5)
-        assert torch.equal(block.eval()(mu), mu)
-        noisy = block.train()(mu)
-    assert not torch.equal(noisy, mu)
-    assert (
-        noisy - mu
-    ).abs().max() < 0.05  # 0.001 * exp(logvar / 2) * noise, log-variance of the order of one
 
 
 @pytest.mark.parametrize("backbone", ["resnet18", "wrn-40-2"])
