@@ -1,10 +1,14 @@
 """The recipes of CONTRIBUTING are followed here, step by step: what they say is enough."""
 
+import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -191,3 +195,84 @@ def test_from_a_file_to_a_verdict_one_reads_eight_files_and_few_modules_are_impo
     imported = ran.stdout.split()
     assert {file[:-3].replace("/", ".") for file in listed} <= set(imported)
     assert len(imported) <= 55, sorted(imported)
+
+
+IN_TESTS_OF = {  # words, data and inner steps that are tested through their one caller
+    "cli.app": "test_commands",
+    "conformal.settings": "test_serve",
+    "errors": "test_loop",
+    "files.shown": "test_methods",
+    "folder.manifest": "test_stored",
+    "modality": "test_detect",
+    "models.music_network": "test_sound_distance",
+    "models.vgg": "test_audio_scorer",
+    "plots.marks": "test_plots_evaluation",
+    "plots.svg": "test_scorers",
+    "quality.evaluate": "test_evaluate_and_guarantee",
+    "report.card": "test_selection_leak",
+    "report.explore": "test_show",
+    "report.tables": "test_experiments",
+    "report.user_data": "test_train_folder",
+    "scorers.call_network": "test_user_network",
+    "scorers.features": "test_distances",
+    "scorers.logits": "test_rivals",
+    "session.making": "test_session",
+    "studio": "test_session_pages",
+    "training.folder_work": "test_train_folder",
+    "training.recipe": "test_loop",
+    "training.tasks.task": "test_loop",
+    "transforms.base": "test_transforms",
+}
+
+
+@cache
+def named_in(path: Path) -> frozenset[str]:
+    """The modules of the core that a file imports: from where they stand, through a door, by name, or with a helper's file."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+            if node.module.startswith("test_"):
+                names |= named_in(TEST_FILES[node.module])
+            elif node.module.startswith("idecode_core") and node.module[13:] not in MODULES:
+                door = import_module(node.module)
+                names |= {getattr(getattr(door, alias.name, None), "__module__", "") for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value.split(":")[0])
+    return frozenset(name for name in names if isinstance(name, str) and name.startswith("idecode_core."))
+
+
+TEST_FILES = {path.stem: path for path in (ROOT / "tests").rglob("test_*.py")}
+MODULES = {
+    ".".join(path.relative_to(ROOT / "idecode_core").with_suffix("").parts): path
+    for path in (ROOT / "idecode_core").rglob("*.py")
+    if path.stem not in ("__init__", "__main__")
+}
+
+
+def imports(test: str, module: str) -> bool:
+    """A test file imports a module, or the one that calls it."""
+    used, whole = named_in(TEST_FILES[test]), f"idecode_core.{module}"
+    return whole in used or any(
+        whole in named_in(path) for caller, path in MODULES.items() if f"idecode_core.{caller}" in used
+    )
+
+
+def test_a_module_s_test_is_found_by_its_name() -> None:
+    stems = Counter(module.split(".")[-1] for module in MODULES)
+    for module in MODULES:
+        room, stem = (["", *module.split(".")])[-2:]
+        shared = stems[stem] > 1
+        by_rule = [
+            test
+            for test in (f"test_{room}_{stem}", f"test_{stem}")
+            if test in TEST_FILES and (not shared or imports(test, module))
+        ]
+        if module in IN_TESTS_OF:
+            assert not by_rule, f"{module} has {by_rule[0]}.py: take it out of IN_TESTS_OF"
+            test = IN_TESTS_OF[module]
+            assert test in TEST_FILES, f"{test}.py, which IN_TESTS_OF names for {module}, is not there"
+            assert imports(test, module), f"{test}.py imports neither {module} nor what calls it"
+        else:
+            assert by_rule, f"{module} has no test_{stem}.py nor test_{room}_{stem}.py: write it"
+    assert set(IN_TESTS_OF) <= set(MODULES), f"{set(IN_TESTS_OF) - set(MODULES)} are no modules"
