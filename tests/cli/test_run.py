@@ -23,11 +23,12 @@ def test_a_killed_run_goes_on_and_equals_an_unbroken_one(world, unbroken, comman
     script = (
         "import os, signal, sys\nfrom idecode_core.cli.app import main\nfrom idecode_core.scale import part, run\n"
         f"run.BLOCK = {PART}\n"
-        "write, written = part.write_atomically, []\n"
-        "def write_or_die(path, fill):\n"
-        "    if len(written) == 2: fill(path.with_name('.half.part')); os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    written.append(path); write(path, fill)\n"
-        "part.write_atomically = write_or_die\nmain(sys.argv[1:])\n"
+        "write, written = part.write_bytes, []\n"
+        "def write_or_die(path, data):\n"
+        "    if len(written) == 2:\n"
+        "        path.with_name('.half.part').write_bytes(data[:100]); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    written.append(path); write(path, data)\n"
+        "part.write_bytes = write_or_die\nmain(sys.argv[1:])\n"
     )
     words = [str(word) for word in arguments(out, "--workers", 1)]
     killed = subprocess.run([sys.executable, "-c", script, *words], cwd=world, check=False)
