@@ -205,9 +205,7 @@ def _together(trials: int, generator: np.random.Generator) -> Iterator[Measured]
             0.2,
         )
         w_found.append(false_discovery_proportion(flagged, is_ood))
-    yield mean(
-        f"{promise}, stable over seeds (e-BH)", assumption, 0.2, e_found, "`certify --many e-bh`"
-    )
+    yield mean(f"{promise}, stable over seeds (e-BH)", assumption, 0.2, e_found, "`certify --many e-bh`")
     yield mean(f"{promise} under a shift (weighted selection)", "covariate shift with the true weights", 0.2, w_found,
                "`certify --shifted-to FILE --many bh`")  # fmt: skip
 
