@@ -116,8 +116,10 @@ def fetch(name: str, root: Path, *, report: Callable[[str], None] = lambda sente
         try:
             samples = source.open(root / "raw", split)
         except (URLError, OSError, RuntimeError) as error:
+            cause = getattr(error, "reason", error)  # of a URLError: what came before it, or words
+            why = reason(cause) if isinstance(cause, BaseException) else cause
             raise DataError(
-                f"{name} could not be downloaded ({reason(getattr(error, 'reason', '') or error)}): expected a connection to the internet. Check it and "
+                f"{name} could not be downloaded ({why}): expected a connection to the internet. Check it and "
                 f"try again, or copy {path.name} into {root} from another machine."
             ) from error
         x, y = as_arrays(samples, large=source.large)
