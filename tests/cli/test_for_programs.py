@@ -141,11 +141,13 @@ def test_results_come_as_json(run, photos, tmp_path) -> None:
     _, out, _ = run("score", "photos", "--out", "scores", "-d", "mine", "--n", 2, "--workers", 1, "--csv")
     (row,) = csv.DictReader(out.splitlines())
     assert (row["files"], row["now"], row["folder"]) == ("4", "0", "scores")
+    (tmp_path / "strange").mkdir()
+    Image.fromarray(random_images(1, seed=4)[0]).save(tmp_path / "strange" / "one.png")
     _, out, _ = run(
-        "calibrate", "photos", "-d", "mine", "--n-max", 2, "--out", "new", "--ood", "photos", "--csv"
+        "calibrate", "photos", "-d", "mine", "--n-max", 2, "--out", "new", "--ood", "strange", "--csv"
     )
     (row,) = csv.DictReader(out.splitlines())
-    assert (row["k"], row["label"], row["total"]) == ("4", "photos", "4")
+    assert (row["k"], row["label"], row["total"]) == ("4", "strange", "1")
 
 
 def test_datasets_and_the_registry_come_as_rows(run, tmp_path, monkeypatch) -> None:

@@ -105,7 +105,10 @@ def test_evaluate_and_serve_take_the_network_too(place, capsys, monkeypatch):
 
 
 def test_calibrate_takes_the_network_too(place, capsys):
-    common = ("--n-max", 2, "--device", "cpu", "--ood", "photos")
+    (place / "strange").mkdir()
+    for i, image in enumerate(random_images(10, 40, seed=3)):
+        Image.fromarray(image).save(place / "strange" / f"{i}.png")
+    common = ("--n-max", 2, "--device", "cpu", "--ood", "strange")
     status, _, err = run(
         capsys,
         "calibrate",

@@ -225,7 +225,8 @@ def test_only_the_first_of_several_processes_speaks_and_one_detector_is_made(tmp
         sys.path.insert(0, sys.argv.pop(1))
         import test_loop as t
         from idecode_core.cli.app import main
-        t.RECIPES["tiny"] = t.ROTATIONS
+        from idecode_core.training.recipes import RECIPES
+        RECIPES["tiny"] = t.ROTATIONS
         t.end(main())
         """)
     )
