@@ -16,10 +16,10 @@ from idecode_core.folder.shelf import DRAWS_PER_RUN
 from idecode_core.folder.stored import Stored, open_all
 from idecode_core.quality.methods import BesideSoftmax, Metric, beside_softmax, evaluate, pooled
 from idecode_core.quality.metrics import auroc
-from idecode_core.quality.strength import rates_in_bands
 from idecode_core.report.tables import fpr, interval, percent, table
 from paper.numbers import AUDIO
 from paper.results import Section
+from paper.tables import rate_table
 
 DETECTORS = tuple(f"esc50-{category}" for category in ESC50_CATEGORIES)
 EPSILONS = (0.05, 0.1, 0.2)
@@ -69,22 +69,10 @@ def ablation_table(detectors: Sequence[Stored]) -> str:
     return table(["base NCM, mean AUROC", "n=1", "n=5", "n=20"], rows)
 
 
-def rates_table(detectors: Sequence[Stored]) -> tuple[str, int]:
-    """False detection rates at n=20 (first run) beside their exact 99 % bands, and how many lie outside."""
-    rows, outside = [], 0
-    for stored in detectors:
-        rates = rates_in_bands(stored, 20, EPSILONS)
-        outside += sum(not rate.inside for rate in rates)
-        rows.append([stored.name, *map(str, rates)])
-    return table(["detector, n=20", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)], rows), outside
-
-
 def paper_means() -> list[float]:
     """SBP, base score, ICAD, n=5 and n=20, each as the mean over the paper's four sets."""
-    return [float(np.mean([row[0] for row in AUDIO]))] + [
-        float(np.mean([row[column][0] for row in AUDIO]))  # type: ignore[index]
-        for column in range(1, 5)
-    ]
+    rows = [[sbp, *(mean for mean, _ in ours)] for sbp, *ours in AUDIO]
+    return np.mean(rows, axis=0).tolist()  # type: ignore[no-any-return]
 
 
 def audio_table(checkpoints: Path | str = "checkpoints") -> str:
@@ -114,7 +102,7 @@ def audio(root: Path | str = "checkpoints") -> Section:
     mean = mean_row([beside_softmax(stored) for stored in detectors])
     sbp, icad, five = mean.sbp.mean, mean.icad.mean, mean.five.mean
     twenty, together = mean.twenty.mean, mean.with_sbp.mean
-    grid, outside = rates_table(detectors)
+    grid, outside = rate_table(detectors, DRAWS_PER_RUN, EPSILONS)
     rises = "More draws help" if twenty >= icad + 0.005 else "**More draws do not help**"
     beats = "above" if twenty > sbp else "**not above**"
     body = (

@@ -8,25 +8,23 @@ and once more without replacement, which is what Theorem 1 speaks of. The exact 
 Smoothed p-values beside plain ones, of which the paper says that they give essentially the same results (after Theorem 1).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from idecode_core.conformal import FalseDetectionLaw, FloatArray, observed_band, p_values, smoothed_p_values
+from idecode_core.conformal import FalseDetectionLaw, observed_band, p_values, smoothed_p_values
 from idecode_core.conformal.calibration import aggregate_scores
 from idecode_core.conformal.observed import resampled_rates
 from idecode_core.folder.stored import Stored, open_all
 from idecode_core.plots.style import CALIBRATION, ID, OOD, OTHERS, THRESHOLD
 from idecode_core.plots.svg import Box, Line, chart, grid
-from idecode_core.quality.methods import Evaluation, evaluate_sets, runs
+from idecode_core.quality.methods import Evaluation, Metric, evaluate_sets, runs
 from idecode_core.quality.metrics import auroc
-from idecode_core.quality.strength import rates_in_bands
 from idecode_core.report.tables import beside_the_paper, fpr, interval, percent, table
-from paper.numbers import reported
 from paper.results import Section
-from paper.tables import N, seeds
+from paper.tables import N, printed, rate_table, seeds
 
 NS = tuple(range(1, 21))
 SHOWN = (1, 2, 5, 10, 20)
@@ -47,42 +45,24 @@ def every_detector(root: Path | str) -> list[Stored]:
 
 def versus_n(root: Path | str, which: Which) -> Section:
     parts, figures = [], {}
+    words, said = SURE[which]
     for stored in open_all(root):
         by_n = [evaluate_sets(stored.calibration, stored.id_set, stored.ood_sets, n) for n in NS]
-        by_set = [
-            (
-                ood_set,
-                [evaluation.auroc if which == "auroc" else evaluation.tnr for evaluation in evaluations],
-                evaluations[-1],
+        lines, rows, pairs, rising = [], [], [], 0
+        for i, ood_set in enumerate(stored.ood_sets):
+            metrics: list[Metric] = [getattr(evaluations[i], which) for evaluations in by_n]
+            means, low, high = (
+                [100 * (metric.mean + side * metric.spread) for metric in metrics] for side in (0, -1, 1)
             )
-            for ood_set, evaluations in zip(stored.ood_sets, zip(*by_n, strict=True), strict=True)
-        ]
-        lines = [
-            Line(
-                ood_set.label,
-                [float(n) for n in NS],
-                [100 * metric.mean for metric in metrics],
-                COLOURS[i % len(COLOURS)],
-                low=[100 * (metric.mean - metric.spread) for metric in metrics],
-                high=[100 * (metric.mean + metric.spread) for metric in metrics],
-            )
-            for i, (ood_set, metrics, _) in enumerate(by_set)
-        ]
+            lines.append(Line(ood_set.label, NS, means, COLOURS[i % len(COLOURS)], low=low, high=high))
+            rows.append([ood_set.label, *(percent(metrics[n - 1]) for n in SHOWN), said(by_n[-1][i])])
+            rising += means[-1] > means[0]
+            if theirs := printed(stored, ood_set, n=NS[-1], metric=which):
+                pairs.append((ood_set.label, means[-1], theirs.mean))
         figures[f"{which}-vs-n-{stored.name}.svg"] = chart(
             lines, title=stored.name, x_title="n, the number of draws", y_title=TITLES[which], width=720
         )
-        words, said = SURE[which]
-        rows = [
-            [ood_set.label, *(percent(metrics[n - 1]) for n in SHOWN), said(last)]
-            for ood_set, metrics, last in by_set
-        ]
-        pairs = []
-        for ood_set, metrics, _ in by_set:
-            theirs = reported(stored.settings.dataset, stored.transforms, ood_set.name, "iDECODe", 20, which)
-            if theirs:
-                pairs.append((ood_set.label, 100 * metrics[-1].mean, theirs.mean))
-        rising = sum(metrics[-1].mean > metrics[0].mean for _, metrics, _ in by_set)
-        sentence = f"n=20 is above n=1 on {rising} of {len(by_set)} sets."
+        sentence = f"n=20 is above n=1 on {rising} of {len(rows)} sets."
         parts.append(
             f"### {stored.name}\n\n{seeds(stored)}\n\n"
             f"{table(['OOD set', *(f'n={n}' for n in SHOWN), f'{words}, n={NS[-1]}'], rows)}\n\n"
@@ -140,21 +120,11 @@ def box_plots(stored: Stored, replacement: bool) -> str:
     return grid(panels, columns=2, width=480)
 
 
-def rate_table(detectors: Sequence[Stored]) -> tuple[str, int]:
-    """Each detector with its whole calibration set at every epsilon, and how many rates lie outside of their band."""
-    rows, outside = [], 0
-    for stored in detectors:
-        rates = rates_in_bands(stored, N, EPSILONS)
-        outside += sum(not rate.inside for rate in rates)
-        rows.append([stored.name, *(f"{rate}{'' if rate.inside else ' **outside**'}" for rate in rates)])
-    return table(["detector, n=5", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)], rows), outside
-
-
 def false_detections(root: Path | str = "checkpoints") -> Section:
     """Box plots of resampled calibration sets, and every detector's rate with its exact band."""
     detectors = every_detector(root)
     shown = next((stored for stored in detectors if stored.name == "cifar10-projective"), detectors[0])
-    grid_of_rates, outside = rate_table(detectors)
+    grid_of_rates, outside = rate_table(detectors, N, EPSILONS)
     verdict = (
         "Every rate lies inside its exact band."
         if outside == 0
@@ -186,39 +156,26 @@ def smoothed(root: Path | str = "checkpoints") -> Section:
     rows, farthest, changed, points = [], 0.0, 0, 0
     for stored in every_detector(root):
         calibration = stored.calibration.scores(N)
-        kinds: list[tuple[FloatArray, FloatArray]] = []  # p-values, plain and smoothed; of the iD set first
-        for i, score_set in enumerate([stored.id_set, *stored.ood_sets]):
-            scores = aggregate_scores(runs(score_set.score_vectors, N)[0])
-            numbers = np.random.default_rng([SEED, i])
-            plain = p_values(calibration, scores)
-            kinds.append((plain, smoothed_p_values(calibration, scores, generator=numbers)))
-        inside, *outside = kinds
-        areas = [
-            100 * float(np.mean([auroc(-inside[kind], -strange[kind]) for strange in outside]))
-            for kind in (0, 1)
+        sets = (stored.id_set, *stored.ood_sets)
+        scores = [aggregate_scores(runs(score_set.score_vectors, N)[0]) for score_set in sets]
+        plain = [p_values(calibration, of_set) for of_set in scores]
+        smooth = [
+            smoothed_p_values(calibration, of_set, generator=np.random.default_rng([SEED, i]))
+            for i, of_set in enumerate(scores)
         ]
-        flagged = [np.concatenate([of_set[kind] for of_set in kinds]) < EPSILON for kind in (0, 1)]
-        differ = int((flagged[0] != flagged[1]).sum())
+        rates = [100 * float((inside < EPSILON).mean()) for inside, *_ in (plain, smooth)]
+        areas = [
+            100 * float(np.mean([auroc(-inside, -strange) for strange in outside]))
+            for inside, *outside in (plain, smooth)
+        ]
+        verdicts, others = (np.concatenate(kind) < EPSILON for kind in (plain, smooth))
+        differ = int((verdicts != others).sum())
         farthest = max(farthest, abs(areas[1] - areas[0]))
-        changed, points = changed + differ, points + len(flagged[0])
-        rows.append(
-            [
-                stored.name,
-                f"{stored.calibration.k:,}",
-                *(f"{100 * float((inside[kind] < EPSILON).mean()):.1f}" for kind in (0, 1)),
-                *(f"{area:.1f}" for area in areas),
-                f"{differ} of {len(flagged[0]):,}",
-            ]
-        )
-    titles = [
-        "detector, n=5",
-        "k",
-        "false detections, plain",
-        "smoothed",
-        "AUROC plain",
-        "AUROC smoothed",
-        "other verdicts",
-    ]
+        changed, points = changed + differ, points + len(verdicts)
+        numbers = [f"{number:.1f}" for number in (*rates, *areas)]
+        rows.append([stored.name, f"{stored.calibration.k:,}", *numbers, f"{differ} of {len(verdicts):,}"])
+    titles = ["detector, n=5", "k", "false detections, plain", "smoothed"]
+    titles += ["AUROC plain", "AUROC smoothed", "other verdicts"]
     body = (
         f"The mean AUROC of p-values over a detector's OOD sets, the false detection rate at epsilon = {EPSILON:g} in "
         "percent, and of how many points, iD and OOD together, the verdict differs. Smoothing has seed "

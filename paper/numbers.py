@@ -8,6 +8,7 @@ The rivals' columns are quoted there from other papers, with other networks. The
 program that averages scores of four different pictures, so they are not numbers of single pictures (docs/one-class.md).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from idecode_core.quality.side_by_side import Reported
@@ -27,46 +28,45 @@ COMPARABLE = {
 }
 """Our OOD sets and the paper's of the same kind. lsunproxy is a proxy for LSUN; iSUN is not in the paper."""
 
-# Tables of CIFAR-10 as iD with projective transforms: (base score, ICAD, iDECODe n=5, iDECODe n=20).
-_CIFAR10_TNR: dict[str, tuple[Number, Number, Number, Number]] = {
-    "SVHN": ((84.18, 0.88), (84.11, 0.89), (93.81, 0.38), (97.12, 0.13)),
-    "LSUN": ((55.70, 0.94), (55.66, 0.92), (64.22, 0.68), (67.54, 0.34)),
-    "ImageNet": ((60.76, 0.72), (60.73, 0.70), (70.29, 0.61), (73.67, 0.45)),
-    "CIFAR100": ((43.82, 0.94), (43.764, 0.89), (48.70, 0.39), (51.15, 0.23)),
-    "Places365": ((88.58, 0.34), (88.58, 0.34), (99.97, 0.01), (100.0, 0.0)),
-}
-_CIFAR10_AUROC: dict[str, tuple[Number, Number, Number, Number]] = {
-    "SVHN": ((92.86, 0.16), (92.86, 0.16), (95.70, 0.07), (96.50, 0.01)),
-    "LSUN": ((79.47, 0.26), (79.47, 0.26), (85.98, 0.13), (87.94, 0.03)),
-    "ImageNet": ((82.21, 0.18), (82.21, 0.18), (87.97, 0.15), (89.58, 0.06)),
-    "CIFAR100": ((72.61, 0.30), (72.60, 0.30), (78.04, 0.20), (79.92, 0.09)),
-    "Places365": ((96.87, 0.05), (96.87, 0.06), (99.98, 0.01), (99.97, 0.02)),
-}
-
-# Table of App. C.1.6, CIFAR-10 as iD with rotations: AUROC of (n=1, n=5).
-_CIFAR10_ROTATIONS_AUROC: dict[str, tuple[Number, Number]] = {
-    "SVHN": ((92.09, 0.02), (92.37, 0.02)),
-    "LSUN": ((86.65, 0.06), (87.52, 0.05)),
-    "ImageNet": ((88.59, 0.05), (89.43, 0.05)),
-    "CIFAR100": ((82.46, 0.04), (83.08, 0.04)),
-    "Places365": ((86.73, 0.04), (88.15, 0.03)),
-}
-
-# Table of App. C.1.3, SVHN as iD with projective transforms: (base score, ICAD, iDECODe n=5).
-_SVHN_TNR: dict[str, tuple[Number, Number, Number]] = {
-    "CIFAR-10": ((36.01, 0.52), (35.87, 0.55), (40.75, 0.38)),
-    "LSUN": ((35.66, 0.62), (35.51, 0.64), (39.99, 0.56)),
-    "ImageNet": ((35.65, 0.40), (35.50, 0.41), (39.53, 0.51)),
-    "CIFAR100": ((35.88, 0.43), (35.74, 0.43), (40.41, 0.41)),
-    "Places365": ((90.42, 0.09), (90.37, 0.0), (99.98, 0.01)),
-}
-_SVHN_AUROC: dict[str, tuple[Number, Number, Number]] = {
-    "CIFAR-10": ((80.74, 0.13), (80.74, 0.13), (86.35, 0.07)),
-    "LSUN": ((80.08, 0.27), (80.08, 0.27), (86.72, 0.09)),
-    "ImageNet": ((80.21, 0.14), (80.21, 0.14), (86.78, 0.11)),
-    "CIFAR100": ((79.62, 0.13), (79.62, 0.13), (85.90, 0.10)),
-    "Places365": ((98.10, 0.02), (98.09, 0.02), (99.99, 0.00)),
-}
+_COLUMNS = (("base score", 1), ("ICAD", 1), ("iDECODe", 5), ("iDECODe", 20))
+_PRINTED: dict[tuple[str, str, str], tuple[str, Sequence[tuple[str, int]], dict[str, Sequence[Number]]]] = {
+    ("cifar10", "projective", "tnr"): ("Table 1", _COLUMNS, {
+        "SVHN": ((84.18, 0.88), (84.11, 0.89), (93.81, 0.38), (97.12, 0.13)),
+        "LSUN": ((55.70, 0.94), (55.66, 0.92), (64.22, 0.68), (67.54, 0.34)),
+        "ImageNet": ((60.76, 0.72), (60.73, 0.70), (70.29, 0.61), (73.67, 0.45)),
+        "CIFAR100": ((43.82, 0.94), (43.764, 0.89), (48.70, 0.39), (51.15, 0.23)),
+        "Places365": ((88.58, 0.34), (88.58, 0.34), (99.97, 0.01), (100.0, 0.0)),
+    }),
+    ("cifar10", "projective", "auroc"): ("Table 1", _COLUMNS, {
+        "SVHN": ((92.86, 0.16), (92.86, 0.16), (95.70, 0.07), (96.50, 0.01)),
+        "LSUN": ((79.47, 0.26), (79.47, 0.26), (85.98, 0.13), (87.94, 0.03)),
+        "ImageNet": ((82.21, 0.18), (82.21, 0.18), (87.97, 0.15), (89.58, 0.06)),
+        "CIFAR100": ((72.61, 0.30), (72.60, 0.30), (78.04, 0.20), (79.92, 0.09)),
+        "Places365": ((96.87, 0.05), (96.87, 0.06), (99.98, 0.01), (99.97, 0.02)),
+    }),
+    ("cifar10", "rotations", "auroc"): ("App. C.1.6", _COLUMNS[1:3], {
+        "SVHN": ((92.09, 0.02), (92.37, 0.02)),
+        "LSUN": ((86.65, 0.06), (87.52, 0.05)),
+        "ImageNet": ((88.59, 0.05), (89.43, 0.05)),
+        "CIFAR100": ((82.46, 0.04), (83.08, 0.04)),
+        "Places365": ((86.73, 0.04), (88.15, 0.03)),
+    }),
+    ("svhn", "projective", "tnr"): ("App. C.1.3", _COLUMNS[:3], {
+        "CIFAR-10": ((36.01, 0.52), (35.87, 0.55), (40.75, 0.38)),
+        "LSUN": ((35.66, 0.62), (35.51, 0.64), (39.99, 0.56)),
+        "ImageNet": ((35.65, 0.40), (35.50, 0.41), (39.53, 0.51)),
+        "CIFAR100": ((35.88, 0.43), (35.74, 0.43), (40.41, 0.41)),
+        "Places365": ((90.42, 0.09), (90.37, 0.0), (99.98, 0.01)),
+    }),
+    ("svhn", "projective", "auroc"): ("App. C.1.3", _COLUMNS[:3], {
+        "CIFAR-10": ((80.74, 0.13), (80.74, 0.13), (86.35, 0.07)),
+        "LSUN": ((80.08, 0.27), (80.08, 0.27), (86.72, 0.09)),
+        "ImageNet": ((80.21, 0.14), (80.21, 0.14), (86.78, 0.11)),
+        "CIFAR100": ((79.62, 0.13), (79.62, 0.13), (85.90, 0.10)),
+        "Places365": ((98.10, 0.02), (98.09, 0.02), (99.99, 0.00)),
+    }),
+}  # fmt: skip
+"""By iD set, transforms and metric: where it stands, methods with their n, and by OOD set a number for each of these."""
 
 SBP: dict[str, tuple[float, float]] = {
     "SVHN": (55.71, 87.86),
@@ -142,20 +142,11 @@ def reported(
     >>> reported("cifar10", "projective", "svhn", "iDECODe", 20, "auroc")
     Reported(mean=96.5, spread=0.01, table='Table 3')
     """
-    theirs = COMPARABLE.get(ood_set.removesuffix("-test"), "")
-    column = {("base score", 1): 0, ("ICAD", 1): 1, ("iDECODe", 5): 2, ("iDECODe", 20): 3}.get((method, n))
-    if column is None:
+    place, columns, rows = _PRINTED.get((dataset, transforms, metric), ("", (), {}))
+    row = rows.get(COMPARABLE.get(ood_set.removesuffix("-test"), ""))
+    if row is None or (method, n) not in columns:
         return None
-    if (dataset, transforms) == ("cifar10", "projective"):
-        row = (_CIFAR10_AUROC if metric == "auroc" else _CIFAR10_TNR).get(theirs)
-        return Reported(*row[column], "Table 3" if column == 3 else "Table 1") if row else None
-    if (dataset, transforms) == ("svhn", "projective") and column < 3:
-        svhn_row = (_SVHN_AUROC if metric == "auroc" else _SVHN_TNR).get(theirs)
-        return Reported(*svhn_row[column], "App. C.1.3") if svhn_row else None
-    if (dataset, transforms, metric) == ("cifar10", "rotations", "auroc") and column in (1, 2):
-        rotations_row = _CIFAR10_ROTATIONS_AUROC.get(theirs)
-        return Reported(*rotations_row[column - 1], "App. C.1.6") if rotations_row else None
-    return None
+    return Reported(*row[columns.index((method, n))], "Table 3" if n == 20 else place)
 
 
 METHODS = ("OC-SVM", "DeepSVDD", "GM", "RotNet", "GOAD", "AUX+Trans", "CSI", "ICAD", "iDECODe n=5")

@@ -15,6 +15,7 @@ from idecode_core.folder.shelf import ScoreSet
 from idecode_core.folder.stored import Stored, has_scores, open_all, open_stored
 from idecode_core.quality.methods import compare, evaluate
 from idecode_core.quality.side_by_side import Reported, Row, side_by_side
+from idecode_core.quality.strength import rates_in_bands
 from idecode_core.report.tables import beside_the_paper, fpr, interval, percent, table
 from paper.numbers import COMPARABLE, SBP, reported
 from paper.results import Section
@@ -38,6 +39,23 @@ def seeds(stored: Stored) -> str:
 
 def paper_number(number: Reported | None) -> str:
     return f"{number.mean:.1f} ± {number.spread:.1f}" if number else "–"
+
+
+def printed(
+    stored: Stored, ood_set: ScoreSet, method: str = "iDECODe", n: int = N, metric: str = "auroc"
+) -> Reported | None:
+    """What the paper prints for a detector's dataset and transforms on this set."""
+    return reported(stored.settings.dataset, stored.transforms, ood_set.name, method, n, metric)
+
+
+def rate_table(detectors: Sequence[Stored], n: int, epsilons: Sequence[float]) -> tuple[str, int]:
+    """False detection rates of the first run beside their exact 99 % bands, and how many lie outside."""
+    rows, outside = [], 0
+    for stored in detectors:
+        rates = rates_in_bands(stored, n, epsilons)
+        outside += sum(not rate.inside for rate in rates)
+        rows.append([stored.name, *(f"{rate}{'' if rate.inside else ' **outside**'}" for rate in rates)])
+    return table([f"detector, n={n}", *(f"ε = {epsilon:g}" for epsilon in epsilons)], rows), outside
 
 
 def method_rows(stored: Stored) -> list[Row]:
@@ -119,8 +137,7 @@ def with_the_papers_ncm(stored: Stored) -> str:
             for n in (1, N)
             for pair in ((known, plain), (stored.id_set, ood_set))
         ]
-        theirs = reported(stored.settings.dataset, stored.transforms, ood_set.name, "iDECODe", N, "auroc")
-        rows.append([ood_set.label, *cells, paper_number(theirs)])
+        rows.append([ood_set.label, *cells, paper_number(printed(stored, ood_set))])
     titles = [
         f"{name}, n={n}"
         for n in (1, N)
@@ -143,9 +160,7 @@ def transform_sets(root: Path | str = "checkpoints") -> Section:
         for n, method in ((1, "ICAD"), (N, "iDECODe")):
             for stored, ood_set in zip(detectors, sets, strict=True):
                 ours = evaluate(stored.calibration, stored.id_set, ood_set, n, method=method).auroc
-                theirs = reported(
-                    stored.settings.dataset, stored.transforms, ood_set.name, method, n, "auroc"
-                )
+                theirs = printed(stored, ood_set, method, n)
                 cells += [percent(ours), paper_number(theirs)]
                 if theirs and n == N:
                     name = "PT" if stored.transforms == "projective" else "RS"
@@ -270,36 +285,19 @@ def familiarity(root: Path | str = "checkpoints") -> Section:
     for ood_set in stored.ood_sets:
         without = evaluate(None, plain.id_set, plain.sets[ood_set.name], N)  # of F(V), the sum of n scores
         together = evaluate(None, stored.id_set, ood_set, N)
-        theirs = reported(stored.settings.dataset, stored.transforms, ood_set.name, "iDECODe", N, "auroc")
-        rows.append(
-            [
-                ood_set.label,
-                f"{percent(without.auroc)} {interval(without)}",
-                f"{percent(together.auroc)} {interval(together)}",
-                paper_number(theirs),
-                fpr(without),
-                fpr(together),
-            ]
-        )
+        both = (without, together)
+        cells = [f"{percent(each.auroc)} {interval(each)}" for each in both]
+        rows.append([ood_set.label, *cells, paper_number(printed(stored, ood_set)), *map(fpr, both)])
         gains.append((ood_set.label, 100 * (together.auroc.mean - without.auroc.mean)))
-    grid = table(
-        [
-            f"OOD set, AUROC at n={N}",
-            "cross-entropy (the paper's)",
-            "with familiarity (shipped)",
-            "paper, with its network",
-            "FPR95, the paper's",
-            "FPR95, shipped",
-        ],
-        rows,
-    )
+    titles = [f"OOD set, AUROC at n={N}", "cross-entropy (the paper's)", "with familiarity (shipped)"]
+    titles += ["paper, with its network", "FPR95, the paper's", "FPR95, shipped"]
     better = [label for label, gain in gains if gain > 0]
     body = (
         f"{seeds(stored)}\n\nThe paper's base NCM for rotations is the cross-entropy between M's answer and the rotation. "
         "Ours takes off the log of M's mean activation on g(x): how much of what M has learned to look for is "
         "there at all. Same network, points and draws in both columns; "
         "[docs/familiarity.md](docs/familiarity.md) says how it was found and chosen.\n\n"
-        f"{grid}\n\nFamiliarity gains on {len(better)} of {len(gains)} sets, "
+        f"{table(titles, rows)}\n\nFamiliarity gains on {len(better)} of {len(gains)} sets, "
         f"{np.mean([gain for _, gain in gains]):.1f} points in the mean. **The numbers of `cifar10-rotations` and "
         "`cifar10-turn-distance` elsewhere on this page use it, the paper's do not.**"
     )
