@@ -17,7 +17,6 @@ from idecode_core.conformal.dirty import trimmed
 from idecode_core.conformal.evidence import stable_discoveries
 from idecode_core.conformal.judge import Judgement, judge
 from idecode_core.conformal.settings import Settings
-from idecode_core.errors import SettingError
 from idecode_core.files.find import found_files
 from idecode_core.files.names import printable
 from idecode_core.files.shown import Shown, data_frame
@@ -50,7 +49,7 @@ class Detection(Shown, Judgement):
     """The files, where samples came as files, folders or globs."""
     settings: Settings
     """What was asked for. With a delta, `epsilon`, which p-values are compared with, is smaller than the one in here."""
-    detector: "Detector | None" = None
+    detector: "Detector"
     """Who judged."""
     samples: Any = None
     """The samples themselves, where they came as arrays."""
@@ -82,10 +81,6 @@ class Detection(Shown, Judgement):
     def stable(self, q: float) -> NDArray[np.bool_]:
         """Who is flagged together, each draw a run of its own (e-BH): at most q of them belong on average, and another seed changes
         few of the verdicts. Not promised: as many flags as Benjamini-Hochberg has with one seed."""
-        if self.detector is None:
-            raise SettingError(
-                "This detection does not know its detector: detect again to judge it together."
-            )
         known = self.detector.calibration.score_vectors[:, : self.score_vectors.shape[1]]
         return stable_discoveries(known.T, self.score_vectors.T, q)
 

@@ -81,15 +81,15 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
     return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, body)
 
 
-def picture(pixels: Any, words: str, side: int = THUMBNAIL) -> Markup:
+def picture(pixels: Any, words: str) -> Markup:
     """A small PNG of decoded pixels (h, w, 3)."""
     from PIL import Image
 
     image = Image.fromarray(np.ascontiguousarray(pixels))
-    image.thumbnail((2 * side, 2 * side))
+    image.thumbnail((2 * THUMBNAIL, 2 * THUMBNAIL))
     buffer = io.BytesIO()
     image.save(buffer, "PNG")
-    style = f"height:{side}px;image-rendering:pixelated"
+    style = f"height:{THUMBNAIL}px;image-rendering:pixelated"
     return Markup('<img src="{}" alt="{}" style="{}">').format(data_uri(buffer.getvalue()), words, style)
 
 
@@ -101,7 +101,7 @@ def verdict_words(is_ood: bool, shown: str = "") -> Markup:
 
 def thumbnails(detection: "Detection", places: Sequence[int]) -> list[Any]:
     """A picture for each of these points, or nothing where it cannot be had any more."""
-    if detection.detector is None or detection.detector.scorer.modality != "image":
+    if detection.detector.scorer.modality != "image":
         return [""] * len(places)
     pictures: list[Any] = []
     for i in places:

@@ -4,7 +4,7 @@ are there, to go on with one of them."""
 import datetime
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,18 +34,11 @@ class File(Protocol):
     def content_hash(self) -> str: ...
 
 
-def session_of_detection(detection: "Detection", detector: "Detector | None", name: str = "") -> Session:
+def session_of_detection(detection: "Detection", name: str) -> Session:
     """Files stay where they are, arrays are stored in the session."""
-    detector = detector or detection.detector
-    if detector is None:
-        raise SettingError("This detection does not know its detector: hand it in as the second argument.")
-    inputs, files = _inputs_of(detection, detector)
-    settings = detection.settings
-    if not settings.n:
-        settings = replace(settings, n=detection.score_vectors.shape[1])
-    return _new(
-        detector, settings, inputs, detection.score_vectors, detection.p_values, name=name, files=files
-    )
+    inputs, files = _inputs_of(detection)
+    vectors, p_values = detection.score_vectors, detection.p_values
+    return _new(detection.detector, detection.settings, inputs, vectors, p_values, name=name, files=files)
 
 
 def session_of_files(
@@ -112,14 +105,14 @@ def suffix(name: str) -> str:
     return f".{ending}" if ending.isascii() and ending.isalnum() and len(ending) <= 8 and "." in name else ""
 
 
-def _inputs_of(detection: "Detection", detector: "Detector") -> tuple[list[Input], dict[str, bytes]]:
+def _inputs_of(detection: "Detection") -> tuple[list[Input], dict[str, bytes]]:
     samples = [Path(name) for name in detection.names] if detection.names else detection.samples
     if samples is None:
         raise SettingError(
             "These points came from an iterator that has ended, so a session cannot show them: detect a list of files or arrays."
         )
     inputs, files = [], {}
-    for i, decoded in enumerate(detector.scorer.decode(samples)):
+    for i, decoded in enumerate(detection.detector.scorer.decode(samples)):
         identity = content_of(decoded)
         if detection.names:
             path = Path(detection.names[i]).absolute()

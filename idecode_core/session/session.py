@@ -112,13 +112,11 @@ class Session(Shown):
     # Made from results, or read.
 
     @staticmethod
-    def from_detection(
-        detection: "Detection", detector: "Detector | None" = None, *, name: str = ""
-    ) -> "Session":
+    def from_detection(detection: "Detection", *, name: str = "") -> "Session":
         """What `detector.detect` found: files stay where they are, arrays are stored in the session."""
         from idecode_core.session.making import session_of_detection
 
-        return session_of_detection(detection, detector, name)
+        return session_of_detection(detection, name)
 
     @staticmethod
     def open(name: Path | str) -> "Session":
