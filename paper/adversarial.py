@@ -110,25 +110,24 @@ def attacks_of(rows: Sequence[Row]) -> list[str]:
     return [name for name in ATTACKS if any(name in row.evaluations for row in rows)]
 
 
-def auroc_table(victim: VictimRecord, rows: Sequence[Row]) -> str:
-    def cell(row: Row, attack: str) -> str:
+def attack_tables(victim: VictimRecord, rows: Sequence[Row]) -> str:
+    """AUROC, the paper's in brackets, then what is flagged; a column for each attack."""
+
+    def area(row: Row, attack: str) -> str:
         if attack not in row.evaluations:
             return "–"
         theirs = reported_adversarial(row.printed, victim.paper_network, attack)
         return percent(row.evaluations[attack].auroc) + (f" ({theirs:.1f})" if theirs is not None else "")
 
-    attacks = attacks_of(rows)
-    titles = ["AUROC", *(ATTACKS[name].title for name in attacks)]
-    return table(titles, [[row.title, *(cell(row, name) for name in attacks)] for row in rows])
-
-
-def flagged_table(rows: Sequence[Row]) -> str:
-    def cell(row: Row, name: str) -> str:
+    def flagged(row: Row, name: str) -> str:
         return f"{100 * row.flagged[name]:.1f}" if name in row.flagged else "–"
 
     attacks = attacks_of(rows)
-    titles = [f"flagged at ε = {EPSILON:g}, percent", "clean", *(ATTACKS[name].title for name in attacks)]
-    return table(titles, [[row.title, *(cell(row, name) for name in (CLEAN, *attacks))] for row in rows])
+    titles = [ATTACKS[name].title for name in attacks]
+    areas = [[row.title, *(area(row, name) for name in attacks)] for row in rows]
+    shares = [[row.title, *(flagged(row, name) for name in (CLEAN, *attacks))] for row in rows]
+    counted = f"flagged at ε = {EPSILON:g}, percent"
+    return f"{table(['AUROC', *titles], areas)}\n\n{table([counted, 'clean', *titles], shares)}"
 
 
 def outcome_table(victim: VictimRecord) -> str:
@@ -150,19 +149,18 @@ def ahead(victim: VictimRecord, rows: Sequence[Row]) -> tuple[list[str], list[st
     """The attacks on a victim for which a rival has the best AUROC, and those for which a detector of ours has it."""
     sides: tuple[list[str], list[str]] = ([], [])
     for attack in attacks_of([row for row in rows if row.rival]):
-        having = [row for row in rows if attack in row.evaluations]
+        means = {row.title: row.evaluations[attack].auroc.mean for row in rows if attack in row.evaluations}
         first, second = (
             max(
-                (row for row in having if row.rival is rival),
-                key=lambda row: row.evaluations[attack].auroc.mean,
+                (row.title for row in rows if row.rival is rival and row.title in means),
+                key=means.__getitem__,
             )
             for rival in (True, False)
         )
-        rival_wins = first.evaluations[attack].auroc.mean > second.evaluations[attack].auroc.mean
+        rival_wins = means[first] > means[second]
         best, other = (first, second) if rival_wins else (second, first)
         sides[not rival_wins].append(
-            f"{ATTACKS[attack].title} on {victim.name} ({best.title} {100 * best.evaluations[attack].auroc.mean:.1f}, "
-            f"{other.title} {100 * other.evaluations[attack].auroc.mean:.1f})"
+            f"{ATTACKS[attack].title} on {victim.name} ({best} {100 * means[best]:.1f}, {other} {100 * means[other]:.1f})"
         )
     return sides
 
@@ -193,15 +191,12 @@ def adversarial(root: Path | str = "checkpoints") -> Section:
                 "`python -m idecode_core paper score-sets attacks`."
             )
         pairs.append((victim, rows))
-    parts = [
-        verdict(pairs),
-        notes([victim for victim, _ in pairs], widest([row for _, rows in pairs for row in rows])),
-    ]
-    parts.append(worst_case(any("@" in name for victim, _ in pairs for name in victim.outcomes)))
+    attacked = any("@" in name for victim, _ in pairs for name in victim.outcomes)
+    parts = [verdict(pairs), notes(widest([row for _, rows in pairs for row in rows])), worst_case(attacked)]
     for victim, rows in pairs:
         parts.append(
             f"### Attacks on {victim.name}\n\n{positives(victim)}\n\n{outcome_table(victim)}\n\n"
-            f"{auroc_table(victim, rows)}\n\n{flagged_table(rows)}"
+            f"{attack_tables(victim, rows)}"
         )
     return Section("adversarial", "Adversarial inputs (Table 5)", "\n\n".join(parts))
 
@@ -222,7 +217,7 @@ def positives(victim: VictimRecord) -> str:
     )
 
 
-def notes(victims: Sequence[VictimRecord], half: float) -> str:
+def notes(half: float) -> str:
     from paper.rivals.odds import SAMPLES  # brings torch, which no other table needs
 
     return (

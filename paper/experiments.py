@@ -23,15 +23,7 @@ from paper.merged import best_reported, merged
 from paper.one_class import mixing_table, one_class, paper_mean
 from paper.one_class_stored import find, over_runs
 from paper.results import Section, write_section
-from paper.rivals_table import (
-    contenders,
-    leaderboard,
-    learned_from_labels,
-    mean_auroc,
-    network_of,
-    rivals,
-    shared,
-)
+from paper.rivals_table import contenders, leaderboard, learned_from_labels, mean_auroc, rivals, shared
 from paper.tables import N, familiarity, fashion, sbp, shared_sets, svhn, table1, transform_sets
 
 EXPERIMENTS: dict[str, Callable[[Path], Section]] = {
@@ -189,12 +181,11 @@ def on_the_same_network(root: Path) -> str:
     """On how many networks the best rival, by its mean, is above iDECODe at n=5."""
     methods = contenders(root)
     sets = shared(methods)
-    ours = {network_of(c): mean_auroc(c, sets) for c in methods if not c.is_rival and c.n == N}
+    ours = {c.network: mean_auroc(c, sets) for c in methods if not c.is_rival and c.n == N}
     best = dict[str, float]()
     for rival in methods:
-        name = network_of(rival)
-        if rival.is_rival and name in ours:
-            best[name] = max(best.get(name, 0.0), mean_auroc(rival, sets))
+        if rival.is_rival and rival.network in ours:
+            best[rival.network] = max(best.get(rival.network, 0.0), mean_auroc(rival, sets))
     above = [f"`{name.removeprefix('cifar10-')}`" for name in best if best[name] > ours[name]]
     named = f": {', '.join(above)}" if above else ""
     return (

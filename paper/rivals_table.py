@@ -33,15 +33,16 @@ class Contender:
     """One method with its number of draws."""
 
     title: str
+    method: str
+    """What it is called beside its network."""
+    network: str
+    """The detector whose network, or networks, it asks."""
+    is_rival: bool
     stored: Stored | Scores
     n: int
     labels: bool
     """Whether it learned from labels."""
     cost: Cost | None
-
-    @property
-    def is_rival(self) -> bool:
-        return isinstance(self.stored, Scores)
 
     @cached_property
     def evaluations(self) -> dict[str, Evaluation]:
@@ -62,21 +63,20 @@ def learned_from_labels(scorer: Mapping[str, Any]) -> bool:
 def contenders(root: Path | str) -> list[Contender]:
     """Every detector of CIFAR-10 with n = 1, 5 and 20, then every rival; those without labels first."""
     costs = read_costs(root)
-    methods = [
-        Contender(
-            f"iDECODe {stored.name.removeprefix('cifar10-')}, n={n}",
-            stored,
-            n,
-            learned_from_labels(stored.settings.scorer),
-            costs.get(stored.name, {}).get(n),
+    methods = []
+    for stored in open_all(root):
+        labels = learned_from_labels(stored.settings.scorer)
+        for n in NS:
+            title, cost = (
+                f"iDECODe {stored.name.removeprefix('cifar10-')}, n={n}",
+                costs.get(stored.name, {}).get(n),
+            )
+            methods.append(Contender(title, title, stored.name, False, stored, n, labels, cost))
+    for rival in (open_rival(root, name) for name in scorer_names(Path(root) / RIVALS)):
+        about = rival.about
+        methods.append(
+            Contender(rival.title, about.title, about.network, True, rival, 1, about.labels, about.cost)
         )
-        for stored in open_all(root)
-        for n in NS
-    ]
-    methods += [
-        Contender(rival.title, rival, 1, rival.about.labels, rival.about.cost)
-        for rival in (open_rival(root, name) for name in scorer_names(Path(root) / RIVALS))
-    ]
     return sorted(methods, key=lambda method: method.labels)  # stable
 
 
@@ -128,36 +128,24 @@ def mean_auroc(contender: Contender, sets: Iterable[str]) -> float:
     return float(np.mean([auroc(contender, name) for name in sets]))
 
 
-def network_of(contender: Contender) -> str:
-    """The detector whose network, or networks, it asks."""
-    stored = contender.stored
-    return stored.about.network if isinstance(stored, Scores) else stored.name
-
-
-def method_of(contender: Contender) -> str:
-    """What it is called beside its network."""
-    stored = contender.stored
-    return stored.about.title if isinstance(stored, Scores) else contender.title
+def above(one: Contender, other: Contender, sets: Iterable[str]) -> str:
+    """On how many of the sets the AUROC of the one is above the other's: "2 of 6"."""
+    gains = [auroc(one, name) > auroc(other, name) for name in sets]
+    return f"{sum(gains)} of {len(gains)}"
 
 
 def like_with_like(methods: Sequence[Contender], sets: dict[str, str]) -> str:
     """A line for each detector that has rivals on its own network: it at n=1, 5 and 20, and the best of those rivals by its mean,
     each with its passes; and on how many sets that rival is above each."""
     rows = []
-    for name in dict.fromkeys(c.stored.name for c in methods if not c.is_rival):
-        ours = [c for c in methods if not c.is_rival and c.stored.name == name]  # one for each of NS
-        rivals = [c for c in methods if c.is_rival and network_of(c) == name]
+    for name in dict.fromkeys(c.network for c in methods if not c.is_rival):
+        ours, rivals = (
+            [c for c in methods if c.is_rival == rival and c.network == name] for rival in (False, True)
+        )
         if rivals:
             best = max(rivals, key=lambda c: mean_auroc(c, sets))
-            above = [sum(auroc(best, ood_set) > auroc(c, ood_set) for ood_set in sets) for c in ours]
-            rows.append(
-                [
-                    name,
-                    *(f"{mean_auroc(c, sets):.1f} ({passes(c)})" for c in ours),
-                    f"{method_of(best)}: {mean_auroc(best, sets):.1f} ({passes(best)})",
-                    *(f"{count} of {len(sets)}" for count in above),
-                ]
-            )
+            *means, highest = (f"{mean_auroc(c, sets):.1f} ({passes(c)})" for c in (*ours, best))
+            rows.append([name, *means, f"{best.method}: {highest}", *(above(best, c, sets) for c in ours)])
     titles = [f"iDECODe, n={n}" for n in NS]
     return table(
         ["on the network of", *titles, "best rival on it", *(f"sets on which it is above n={n}" for n in NS)],
@@ -214,13 +202,10 @@ def passes_figure(measured: Sequence[Contender], sets: dict[str, str]) -> str:
 
 def verdict(methods: Sequence[Contender], sets: dict[str, str]) -> str:
     """What draws are worth on one and the same network, and who is on the front."""
-    ours = {c.stored.name: c for c in methods if not c.is_rival and c.n == MANY}
-    rivals = [c for c in methods if c.is_rival and network_of(c) in ours]
-    ahead = [c for c in rivals if mean_auroc(c, sets) > mean_auroc(ours[network_of(c)], sets)]
-    names = "; ".join(
-        f"{c.title} {mean_auroc(c, sets):.1f} against {mean_auroc(ours[network_of(c)], sets):.1f}"
-        for c in ahead
-    )
+    ours = {c.network: mean_auroc(c, sets) for c in methods if not c.is_rival and c.n == MANY}
+    rivals = [(c, mean_auroc(c, sets)) for c in methods if c.is_rival and c.network in ours]
+    ahead = [(c, mean) for c, mean in rivals if mean > ours[c.network]]
+    names = "; ".join(f"{c.title} {mean:.1f} against {ours[c.network]:.1f}" for c, mean in ahead)
     best = ", ".join(f"{c.title} ({passes(c)}, {mean_auroc(c, sets):.1f})" for c in frontier(methods, sets))
     return (
         f"**On the same network**, {len(ahead)} of {len(rivals)} rivals have a higher mean AUROC than iDECODe at n={MANY}"
@@ -230,18 +215,9 @@ def verdict(methods: Sequence[Contender], sets: dict[str, str]) -> str:
 
 def one_by_one(methods: Sequence[Contender], sets: dict[str, str]) -> str:
     """Each detector of ours at n=20 against rivals on the classifier: on how many sets it is above each."""
-    ours = [method for method in methods if not method.is_rival and method.n == 20]
+    ours = [method for method in methods if not method.is_rival and method.n == MANY]
     rivals = [method for method in methods if method.is_rival]
-    rows = [
-        [
-            rival.title,
-            *(
-                f"{sum(auroc(rival, name) > auroc(method, name) for name in sets)} of {len(sets)}"
-                for method in ours
-            ),
-        ]
-        for rival in rivals
-    ]
+    rows = [[rival.title, *(above(rival, method, sets) for method in ours)] for rival in rivals]
     return table(["sets on which the rival's AUROC is above", *(method.title for method in ours)], rows)
 
 
@@ -261,16 +237,11 @@ def cost_rows(methods: Sequence[Contender]) -> list[list[str]]:
 def training_table(root: Path | str, methods: Sequence[Contender], sets: dict[str, str]) -> str:
     """What the training of each detector took, beside its AUROC; a recipe that several rest on counts once in the total."""
     took = read_training_pflop(root)
-    rows = [
-        [
-            c.stored.name,
-            " + ".join(took[c.stored.name]),
-            f"{sum(took[c.stored.name].values()):.2f}",
-            f"{mean_auroc(c, sets):.1f}",
-        ]
-        for c in methods
-        if not c.is_rival and c.n == FEW and c.stored.name in took
-    ]
+    rows = []
+    for c in methods:
+        if not c.is_rival and c.n == FEW and (recipes := took.get(c.network)):
+            pflop = f"{sum(recipes.values()):.2f}"
+            rows.append([c.network, " + ".join(recipes), pflop, f"{mean_auroc(c, sets):.1f}"])
     once = {recipe: pflop for recipes in took.values() for recipe, pflop in recipes.items()}
     if not rows:
         return ""
