@@ -224,7 +224,7 @@ def batch_ranks(
             figure.add_trace(points(rank[chosen], p[chosen], f"{name}, {state}", told, **look))
     slant = [0, q * shown / order.size]
     figure.add_trace(line([0, shown], slant, "q × place / size", color=THRESHOLD, width=2))
-    mark_epsilon(figure, epsilon, dash="dash", on_left=True)
+    mark_epsilon(figure, epsilon)
     layout = WITHOUT_LEGEND | {"xaxis": {"range": [0, shown + 1]}, "yaxis": {"range": [-0.004, top]}}
     return finish(figure, "place in the batch, strangest first", "p-value", 340, layout)
 

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from idecode_core.plots.marks import Trace, band, line, points, threshold_line
+from idecode_core.plots.marks import Trace, band, line, points, text_at, threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, OTHERS, TEXT, THRESHOLD, faded, finish
 
 if TYPE_CHECKING:
@@ -226,20 +226,10 @@ def _names_at_ends(
     ends: dict[str, float], selected: str, x: float, gap: float, axis: str
 ) -> list[dict[str, Any]]:
     """Names right of the ends of lines, at least `gap` apart."""
-    heights = apart(list(ends.values()), gap)
+    look = {"xref": f"x{axis}", "yref": f"y{axis}", "xanchor": "left", "xshift": 6}
     return [
-        {
-            "x": x,
-            "y": y,
-            "xref": f"x{axis}",
-            "yref": f"y{axis}",
-            "xanchor": "left",
-            "xshift": 6,
-            "text": label,
-            "showarrow": False,
-            "font": {"color": OOD if label == selected else TEXT, "size": 12},
-        }
-        for label, y in zip(ends, heights, strict=True)
+        text_at(name, x, y, font={"color": OOD if name == selected else TEXT, "size": 12}, **look)
+        for name, y in zip(ends, apart(list(ends.values()), gap), strict=True)
     ]
 
 

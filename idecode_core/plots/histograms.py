@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike, NDArray
 
-from idecode_core.plots.marks import threshold_line
+from idecode_core.plots.marks import text_at, threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
 
 BINS = 50
@@ -88,19 +88,9 @@ def score_histograms(
         place = float(np.clip(place, edges[0], edges[-1]))
         far = place > edges[0] + 0.6 * (edges[-1] - edges[0])
         layout["shapes"] = [threshold_line(x=place)]
-        layout["annotations"] = [
-            {
-                "x": place,
-                "y": 1,
-                "yref": "y domain",
-                "yanchor": "top",
-                "xanchor": "right" if far else "left",
-                "xshift": -4 if far else 4,
-                "text": threshold_label,
-                "font": {"color": THRESHOLD},
-                "showarrow": False,
-            }
-        ]
+        beside = {"xanchor": "right", "xshift": -4} if far else {"xanchor": "left", "xshift": 4}
+        look = {"yref": "y domain", "yanchor": "top", "font": {"color": THRESHOLD}, **beside}
+        layout["annotations"] = [text_at(threshold_label, place, 1, **look)]
     title = "score F(V)" + (", log scale" if by_ratio else "") + (CLIPPED if clipped else "")
     return finish(figure, title, "share of the group", height, layout)
 

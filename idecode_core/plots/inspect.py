@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from idecode_core.plots.marks import Trace, calibration_band, line, points, threshold_line
+from idecode_core.plots.marks import Trace, calibration_band, line, points, text_at, threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, THRESHOLD, faded, finish
 
 Floats = NDArray[np.float64]
@@ -220,21 +220,11 @@ def p_layout(p_values: Floats, epsilon: float) -> dict[str, Any]:
     height = math.log10(epsilon)
     bottom, top = min(math.log10(float(p_values.min())), height) - 0.25, 0.12
     x, y = free_corner(p_values, epsilon, bottom, top)
+    look = {"xref": "paper", "xanchor": x, "yanchor": y, "font": {"color": THRESHOLD, "size": 13}}
     return {
         "yaxis": {"type": "log", "range": [bottom, top], "dtick": 1, "tickformat": "~g"},
         "shapes": [threshold_line(y=epsilon, dash="dash")],
-        "annotations": [
-            {
-                "xref": "paper",
-                "x": 1 if x == "right" else 0,
-                "xanchor": x,
-                "y": height,
-                "yanchor": y,
-                "text": f"<b>epsilon = {epsilon:g}</b>",
-                "font": {"color": THRESHOLD, "size": 13},
-                "showarrow": False,
-            }
-        ],
+        "annotations": [text_at(f"<b>epsilon = {epsilon:g}</b>", float(x == "right"), height, **look)],
     }
 
 

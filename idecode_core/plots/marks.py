@@ -31,14 +31,18 @@ def _scatter(x: Any, y: Any, name: str, hover: str) -> Trace:
     return {"type": "scatter", "x": x, "y": y, **listed, **told}
 
 
-def mark_epsilon(figure: go.Figure, epsilon: float, *, dash: str = "solid", on_left: bool = False) -> None:
-    """A horizontal line at epsilon, for figures with p-values on the vertical axis."""
-    text = f"ε = {epsilon:g}"
+def text_at(text: str, x: float, y: float, **look: Any) -> dict[str, Any]:
+    """A text in the plot, without an arrow."""
+    return {"text": text, "x": x, "y": y, "showarrow": False, **look}
+
+
+def mark_epsilon(figure: go.Figure, epsilon: float) -> None:
+    """A dashed horizontal line at epsilon, for figures with p-values on the vertical axis."""
     figure.add_hline(
         y=epsilon,
-        line={"color": THRESHOLD, "width": 2, "dash": dash},
-        annotation={"text": text, "font": {"color": THRESHOLD, "size": 13}, "xshift": 4 if on_left else 0},
-        annotation_position="top left" if on_left else "top right",
+        line={"color": THRESHOLD, "width": 2, "dash": "dash"},
+        annotation={"text": f"ε = {epsilon:g}", "font": {"color": THRESHOLD, "size": 13}, "xshift": 4},
+        annotation_position="top left",
     )
 
 

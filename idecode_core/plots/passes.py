@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from idecode_core.plots.marks import line, points
+from idecode_core.plots.marks import line, points, text_at
 from idecode_core.plots.style import CALIBRATION, OTHERS, finish
 from idecode_core.quality.cost import Costed, front
 
@@ -33,33 +33,13 @@ def auroc_against_passes(methods: Sequence[Costed]) -> go.Figure:
             color=colour, symbol=symbol, size=11,
         )  # fmt: skip
         traces.append(marks | {"customdata": [[method.title] for method in shown]})
-    names = [
-        {
-            "x": math.log10(method.passes),  # on a logarithmic axis a label stands at the power of ten
-            "y": method.mean,
-            "text": method.title,
-            "showarrow": False,
-            "yshift": 14,
-            "xanchor": "left",
-            "xshift": -6,
-            "font": {"size": 12},
-        }
-        for method in best
-    ]
+    look = {"yshift": 14, "xanchor": "left", "xshift": -6, "font": {"size": 12}}
+    # on a logarithmic axis a label stands at the power of ten
+    names = [text_at(method.title, math.log10(method.passes), method.mean, **look) for method in best]
     low = [method for method in methods if method.mean < FLOOR]
     if low:  # one method far below would press all others together; it is named in place of being drawn
         words = "below the axis: " + ", ".join(f"{method.title} {method.mean:.1f}" for method in low)
-        names.append(
-            {
-                "x": 0.01,
-                "y": 0.02,
-                "xref": "paper",
-                "yref": "paper",
-                "text": words,
-                "showarrow": False,
-                "xanchor": "left",
-            }
-        )
+        names.append(text_at(words, 0.01, 0.02, xref="paper", yref="paper", xanchor="left"))
     top = max(method.mean for method in methods)
     layout = {
         "yaxis": {"range": [min(FLOOR, top) if low else None, top + 2]},
