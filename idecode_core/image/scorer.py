@@ -25,7 +25,7 @@ from idecode_core.image.features import Preprocessing, eight_bits, unit_range
 from idecode_core.image.read import Pixels, decode
 from idecode_core.models import Equivariant, ModelConfig, blank_model
 from idecode_core.models.pieces import in_pieces, with_weights
-from idecode_core.ncm import BASE_NCMS
+from idecode_core.ncm import BASE_NCMS, BaseNCM
 from idecode_core.scorer import (
     VARIANTS_PER_BATCH,
     Inspected,
@@ -90,23 +90,22 @@ class Predicted:
     prediction: Tensor  # (batch, m, outputs): M(g(x))
     reference: Tensor | None  # (batch, outputs): M(x), where the base NCM asks for it
     target: Tensor  # (batch, m, ...): what a model that predicts g should answer
-    features: Tensor  # (batch, m, d): M's features of g(x)
-    mirrored: Tensor | None = (
-        None  # (batch, outputs): the mean of M(x) and M(mirror image), where it is asked for
-    )
+    features: Tensor | None  # (batch, m, d): M's features of g(x), where they are to be had
+    mirrored: Tensor | None = None
+    """(batch, outputs): the mean of M(x) and M(mirror image), where it is asked for."""
+    user_ncm: BaseNCM | None = None
+    """A user's base NCM, in place of the named one."""
 
     def scores(self, base_ncm: str) -> Tensor:
         """A(X_tr, x; g) (Eq. 2): (batch, m)."""
-        return BASE_NCMS[base_ncm](*self.arguments_of(base_ncm))
+        first, *others = self.terms(base_ncm).values()
+        return sum(others, start=first)
 
     def terms(self, base_ncm: str) -> dict[str, Tensor]:
         """Its summands, each (batch, m)."""
-        return BASE_NCMS[base_ncm].terms(*self.arguments_of(base_ncm))
-
-    def arguments_of(self, base_ncm: str) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
-        """What a base NCM takes."""
-        of_x = self.mirrored if BASE_NCMS[base_ncm].mirrored else self.reference
-        return self.prediction, of_x, self.target, self.features
+        ncm = self.user_ncm or BASE_NCMS[base_ncm]
+        of_x = self.mirrored if ncm.mirrored and self.mirrored is not None else self.reference
+        return ncm.terms(self.prediction, of_x, self.target, self.features)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,9 +30,8 @@ from idecode_core.scorers.call_network import PredictFn, UserModel, check_weight
 from idecode_core.transforms import SmallAffine, TransformSet, transform_settings
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-PIXELS_PER_BATCH = (
-    2**21
-)  # 41 pictures of 224 x 224: a large network's activations stay within a gigabyte or two
+PIXELS_PER_BATCH = 2**21
+"""41 pictures of 224 x 224: a large network's activations stay within a gigabyte or two."""
 PROBES = 3
 NEW_NAMES: set[str] = set()
 """Base NCMs that were registered by users."""
@@ -58,34 +57,6 @@ def register_base_ncm(
         raise SettingError(f"A base NCM called {name!r} comes with this program; choose another name.")
     NEW_NAMES.add(name)
     BASE_NCMS[name] = BaseNCM(loss, against, title, means, familiarity)
-
-
-@dataclass(frozen=True, eq=False)
-class UserPredicted(Predicted):
-    """What a user's network says of m variants, under any base NCM."""
-
-    user_ncm: BaseNCM | None = None
-
-    def scores(self, base_ncm: str) -> Tensor:
-        scores = self._ncm(base_ncm)(self.prediction, self.reference, self.target, self._features)
-        expected = self.prediction.shape[:2]
-        if not isinstance(scores, Tensor) or scores.shape != expected:
-            came = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-            raise SettingError(
-                f"The base NCM {base_ncm} must give one score per variant: expected a tensor of shape {tuple(expected)}, got "
-                f"{came}. Reduce over the last axis."
-            )
-        return scores
-
-    def terms(self, base_ncm: str) -> dict[str, Tensor]:
-        return self._ncm(base_ncm).terms(self.prediction, self.reference, self.target, self._features)
-
-    def _ncm(self, base_ncm: str) -> BaseNCM:
-        return self.user_ncm or BASE_NCMS[base_ncm]
-
-    @property
-    def _features(self) -> Tensor | None:
-        return self.features if self.features.shape[-1] else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +120,7 @@ class UserScorer(ImageScorer):
             self._check_answers_g(drawn, logits.shape[1])
         with torch.inference_mode():
             try:
-                self.predict(x, drawn).scores(self.base_ncm)
+                scores = self.predict(x, drawn).scores(self.base_ncm)
             except IdecodeError:
                 raise
             except Exception as error:  # a user's own base NCM may raise anything
@@ -157,7 +128,17 @@ class UserScorer(ImageScorer):
                     f"The base NCM {self.base_ncm} cannot use what the network says, shape ({PROBES}, m, {logits.shape[1]}): "
                     f"{type(error).__name__}, {reason(error)}."
                 ) from error
+        if scores.shape != drawn.shape[:2]:
+            raise SettingError(
+                f"The base NCM {self.base_ncm} must give one score per variant: expected a tensor of shape {tuple(drawn.shape[:2])}, "
+                f"got {tuple(scores.shape)}. Reduce over the last axis."
+            )
         return logits
+
+    @property
+    def together(self) -> int:
+        """Pictures that go through the network at once."""
+        return max(1, min(VARIANTS_PER_BATCH, PIXELS_PER_BATCH // self.preprocessing.size**2))
 
     def _check_answers_g(self, drawn: Tensor, outputs: int) -> None:
         target = self.transforms.target(drawn)  # (batch, m) classes or (batch, m, p) parameters
@@ -176,24 +157,21 @@ class UserScorer(ImageScorer):
             [self.user_ncm] if self.user_ncm else [BASE_NCMS[name] for name in base_ncms or [self.base_ncm]]
         )
         reference = None
-        together = max(1, min(VARIANTS_PER_BATCH, PIXELS_PER_BATCH // self.preprocessing.size**2))
         if any(ncm.asks_x for ncm in ncms):
-            reference = torch.cat([logits for logits, _ in pieces(self.model, x, together)]).float()
-        answers = pieces(self.model, gx.flatten(0, 1), together)
+            reference = torch.cat([logits for logits, _ in pieces(self.model, x, self.together)]).float()
+        answers = pieces(self.model, gx.flatten(0, 1), self.together)
         # (batch, m, outputs)
         prediction = torch.cat([logits for logits, _ in answers]).float().unflatten(0, gx.shape[:2])
         features = [seen.float() for _, seen in answers if seen is not None]
-        z_g = torch.cat(features).unflatten(0, gx.shape[:2]) if features else prediction[..., :0]
-        return UserPredicted(
-            prediction, reference, self.transforms.target(parameters), z_g, user_ncm=self.user_ncm
-        )
+        z_g = torch.cat(features).unflatten(0, gx.shape[:2]) if features else None
+        target = self.transforms.target(parameters)
+        return Predicted(prediction, reference, target, z_g, user_ncm=self.user_ncm)
 
     def logits(self, samples: Samples) -> Tensor:
-        together = max(1, min(VARIANTS_PER_BATCH, PIXELS_PER_BATCH // self.preprocessing.size**2))
         with torch.inference_mode():
             rows = [
                 self.model(self.tensor(chunk))[0].float().cpu()
-                for chunk in chunks(prepared(self, samples, seed=0), together)
+                for chunk in chunks(prepared(self, samples, seed=0), self.together)
             ]
         return torch.cat(rows)
 
@@ -204,13 +182,9 @@ class UserScorer(ImageScorer):
                 "register_base_ncm(name, function), and give that name as base_ncm."
             )
         network = self.model.network
-        stored = (
-            "program"
-            if isinstance(network, ExportedProgram)
-            else "function"
-            if self.model.is_function
-            else "weights"
-        )
+        stored = "function" if self.model.is_function else "weights"
+        if isinstance(network, ExportedProgram):
+            stored = "program"
         return {
             "kind": self.kind,
             "stored": stored,
@@ -240,11 +214,10 @@ class UserScorer(ImageScorer):
         if stored == "program":
             given: Any = open_program(tensors["program"], trust_program)
         elif model is None:
-            what = "predict_fn" if stored == "function" else "network"
+            name, what = ("predict_fn", "predict_fn") if stored == "function" else ("model", "network")
             raise CheckpointError(
                 f"This detector was made around a {what} of type {network}, whose code is not stored: give it again, "
-                f"load_detector(folder, {'predict_fn' if stored == 'function' else 'model'}={what}), or --model module:function on the "
-                "command line, of `idecode app` too."
+                f"load_detector(folder, {name}={what}), or --model module:function on the command line, of `idecode app` too."
             )
         else:
             given = model
@@ -259,9 +232,8 @@ class UserScorer(ImageScorer):
                 f"The {type(given).__name__} that was given says something else of the stored probe than the {network} that was "
                 "calibrated, so its p-values would mean nothing. Give the same network, or calibrate this one."
             )
-        object.__setattr__(
-            scorer, "probe", tensors["probe"]
-        )  # the last bit may differ between machines; the hash must not
+        # the last bit may differ between machines; the hash must not
+        object.__setattr__(scorer, "probe", tensors["probe"])
         return scorer
 
 
@@ -296,14 +268,14 @@ def user_scorer(
     if (network is None) == (predict_fn is None):
         raise SettingError("Give either a network or a predict_fn, and not both.")
     answers = UserModel(network if network is not None else predict_fn, mean, std, device, features)  # type: ignore[arg-type]
-    name, ncm = (
-        (base_ncm, None)
-        if isinstance(base_ncm, str)
-        else (getattr(base_ncm, "__name__", "of your own"), base_ncm)
-    )
-    if ncm is not None and not isinstance(ncm, BaseNCM):
-        if not callable(ncm):
-            raise SettingError(f"base_ncm must be a name, a function or a BaseNCM, got {type(ncm).__name__}.")
-        ncm = BaseNCM(ncm, "x")
+    if not isinstance(base_ncm, str) and not callable(base_ncm):
+        raise SettingError(
+            f"base_ncm must be a name, a function or a BaseNCM, got {type(base_ncm).__name__}."
+        )
+    if isinstance(base_ncm, str):
+        name, ncm = base_ncm, None
+    else:
+        name = getattr(base_ncm, "__name__", "of your own")
+        ncm = base_ncm if isinstance(base_ncm, BaseNCM) else BaseNCM(base_ncm, "x")
     preprocessing = Preprocessing(size, grey=len(answers.mean) == 1)
     return UserScorer(answers, transforms or SmallAffine(), name, preprocessing, device, tuple(classes), ncm)

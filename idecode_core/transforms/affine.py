@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from idecode_core.draws import Keys, uniforms
-from idecode_core.transforms.base import Interpolation, Outside, most_likely, rotation_matrices, warp
+from idecode_core.transforms.base import Interpolation, Invariant, Outside, rotation_matrices, warp
 
 
 @dataclass(frozen=True)
-class SmallAffine:
+class SmallAffine(Invariant):
     """Turn within +-degrees, scale within 1 +- scale, shift within +-shift of the side, flip left-right half of the time."""
 
     title: ClassVar[str] = "small affine"
@@ -46,10 +46,6 @@ class SmallAffine:
         zoom[..., 1, 2] = h / 2 - inverse * (h / 2) - shift_y * h
         return warp(x, rotation_matrices(angle, h, w) @ zoom, self.interpolation, self.outside)
 
-    def target(self, parameters: Tensor) -> Tensor:
-        """Nothing: under invariance (g' = identity) the answer does not depend on g."""
-        return torch.zeros(parameters.shape[:2], dtype=torch.int64)
-
     def describe(self, parameters: Tensor) -> list[str]:
         return [
             (f"turned by {angle:.0f} degrees, " if self.degrees else "")
@@ -62,10 +58,6 @@ class SmallAffine:
                 strict=True,
             )
         ]
-
-    def answers(self, prediction: Tensor) -> list[str]:
-        """A model under invariance names a class, not g; without the classes' names, by its number."""
-        return most_likely(prediction, [f"class {i}" for i in range(prediction.shape[-1])])
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,17 @@ def most_likely(logits: Tensor, names: Sequence[str]) -> list[str]:
     return [f"{names[int(row.argmax())]} ({float(row.max()):.0%} sure)" for row in shares]
 
 
+class Invariant:
+    """For a G under which M should answer the same (g' = identity, Eq. 3): there is nothing about g to answer."""
+
+    def target(self, parameters: Tensor) -> Tensor:
+        return torch.zeros(parameters.shape[:2], dtype=torch.int64)
+
+    def answers(self, prediction: Tensor) -> list[str]:
+        """A class, without the classes' names by its number."""
+        return most_likely(prediction, [f"class {i}" for i in range(prediction.shape[-1])])
+
+
 FILL = 0.5  # mid-grey, for images in [0, 1]
 Interpolation = Literal["bilinear", "bicubic"]
 Outside = Literal["grey", "mirrored"]

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from idecode_core.draws import Keys, uniforms
-from idecode_core.transforms.base import most_likely
+from idecode_core.transforms.base import Invariant
 
 FRAMES, BANDS = 128, 64
 
 
 @dataclass(frozen=True)
-class SpecAugment:
+class SpecAugment(Invariant):
     """`time_masks` masks of U{0..time_width - 1} frames and `frequency_masks` of U{0..frequency_width - 1} bands.
 
     The defaults are the usual setting (about 28 % hidden); `PAPER_MASKS` is the paper's (about 82 %).
@@ -61,10 +61,6 @@ class SpecAugment:
         frames, bands = self.keep(parameters.to(x.device))
         return x[:, None] * bands[..., :, None] * frames[..., None, :]
 
-    def target(self, parameters: Tensor) -> Tensor:
-        """Nothing: under invariance (g' = identity) the answer does not depend on g."""
-        return torch.zeros(parameters.shape[:2], dtype=torch.int64)
-
     def describe(self, parameters: Tensor) -> list[str]:
         """One point's parameters (m, blocks, masks, 2) in words."""
         texts = []
@@ -74,10 +70,6 @@ class SpecAugment:
                 f"hidden: {hidden:.0%} ({(~frames).float().mean():.0%} of the time, {(~bands).float().mean():.0%} of the bands)"
             )
         return texts
-
-    def answers(self, prediction: Tensor) -> list[str]:
-        """A model under invariance names a class, not g; without the classes' names, by its number."""
-        return most_likely(prediction, [f"class {i}" for i in range(prediction.shape[-1])])
 
 
 PAPER_MASKS = SpecAugment(time_width=10, frequency_width=9, time_masks=32, frequency_masks=9)
