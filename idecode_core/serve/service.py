@@ -73,7 +73,7 @@ class Service:
             self.stream.resume(stream_file)
         self.batcher = Batcher(detector.scorer)
         self.decoders = ThreadPoolExecutor(DECODERS)
-        self.metrics = Metrics()
+        self.metrics = Metrics(self.stream)
         self.most_bytes = modality_named(detector.scorer.modality).most_bytes
         self.in_flight = 0  # bytes
 
@@ -89,7 +89,7 @@ class Service:
         (verdict,) = judge(calibration, vector[None], epsilon=cut, aggregate=settings.aggregate)
         if (n, settings.seed) == (self.n, self.settings.seed):  # others are not like the stream's
             self.stream.add(verdict.score)
-        self.metrics.judged(verdict.p_value, verdict.is_ood, self.stream)
+        self.metrics.judged(verdict.p_value, verdict.is_ood)
         return Answer(
             p_value=verdict.p_value,
             is_ood=verdict.is_ood,

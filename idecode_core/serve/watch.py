@@ -19,7 +19,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 class Metrics:
     """One registry per service, so that two of them in one process do not mix."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: "WatchedStream") -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "idecode_requests", "Files that were posted, by HTTP status.", ["status"], registry=self.registry
@@ -42,30 +42,28 @@ class Metrics:
             buckets=P_VALUES,
             registry=self.registry,
         )
-        self.martingale = Gauge(
+        # These read the stream when they are asked, so that after a restart they say at once what was kept.
+        Gauge(
             "idecode_log_martingale",
             "log of the martingale against exchangeability: log(1 / alpha) is an alarm with false alarms below alpha.",
             registry=self.registry,
-        )
-        self.stream = Gauge(
+        ).set_function(lambda: stream.log_martingale)
+        Gauge(
             "idecode_stream_points", "Points since the martingale started from 1.", registry=self.registry
-        )
-        self.sum = Gauge(
+        ).set_function(lambda: stream.points)
+        Gauge(
             "idecode_log_shiryaev_roberts",
             "log of the Shiryaev-Roberts sum: an alarm at log(A) comes falsely once in A points on average, or less often.",
             registry=self.registry,
-        )
+        ).set_function(lambda: stream.log_sum)
         self._judged = self._flagged = 0
 
-    def judged(self, p_value: float, is_ood: bool, stream: "WatchedStream") -> None:
+    def judged(self, p_value: float, is_ood: bool) -> None:
         self._judged += 1
         self._flagged += is_ood
         self.p_values.observe(p_value)
         self.flagged.inc(int(is_ood))
         self.flag_rate.set(self._flagged / self._judged)
-        self.martingale.set(stream.log_martingale)
-        self.sum.set(stream.log_sum)
-        self.stream.set(stream.points)
 
     def text(self) -> bytes:
         return bytes(generate_latest(self.registry))

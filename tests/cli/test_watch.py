@@ -58,6 +58,7 @@ def test_the_stream_goes_on_after_a_restart(detector, tmp_path):
     assert not WatchedStream(calibration, first).resume(tmp_path / "stream.npz")
     for points in (1, 2):  # and the service keeps it
         running = Running(detector, stream_file=tmp_path / "kept.npz")
+        assert running.metrics()["idecode_stream_points"] == points - 1  # before the first file comes
         running.post(png(IMAGES[points]))
         running.stop()
         assert running.app.state.service.stream.points == points
