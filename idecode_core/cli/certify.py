@@ -106,7 +106,7 @@ def certify(
     from idecode_core.files.names import csv_text
     from idecode_core.files.write import check_output, write_text
     from idecode_core.quality.columns import before, common_draws, has_vectors, number_columns, summed
-    from idecode_core.quality.ways import Way
+    from idecode_core.quality.ways import ABOVE_EPSILON, Way
 
     check_epsilon(epsilon)
     if out is not None and test is None:
@@ -127,7 +127,7 @@ def certify(
         warnings.simplefilter("always")
         scores = known.scores(column) if column or not has_vectors(known) else summed(known, "", draws)
         certified = calibrate(scores, larger_is, epsilon=epsilon, delta=delta)
-        threshold = certified.threshold(epsilon, delta)
+        threshold = math.inf if many in ABOVE_EPSILON else certified.threshold(epsilon, delta)
         way = Way(certified, known, column, groups, others[0], many, others[1], folds, time, draws)
         rows = [] if table is None else way.rows(table, way.names[0] if folds else of_new)
     told = {

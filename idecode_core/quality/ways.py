@@ -50,6 +50,8 @@ ADDED = ("p_value", "is_ood")
 STREAM = "shiryaev-roberts"
 IN_TIME = (*PROCEDURES, STREAM)
 """They judge a row by those before it."""
+ABOVE_EPSILON = ("storey", "envelope", STREAM)
+"""They flag some where no p-value lies below epsilon."""
 TOGETHER = {
     "--folds": ("each",),
     "--outliers": ("each",),

@@ -115,6 +115,17 @@ def test_rows_are_judged_together(tables, capsys, rule) -> None:
     assert words in out
 
 
+@pytest.mark.parametrize(("rule", "flags"), [("storey", 30), ("saffron", 0), ("bh", 0)])
+def test_a_rule_is_said_to_flag_nothing_only_where_it_is_so(tmp_path, capsys, rule, flags) -> None:
+    """All p-values are 1/10 and epsilon is 0.09; Storey's share of those that belong is 10/5 of 30, so its line is at 30 * 0.09 / 2."""
+    for name, scores in (("nine.csv", range(9)), ("far.csv", [99] * 30)):
+        (tmp_path / name).write_text("score\n" + "\n".join(map(str, scores)) + "\n")
+    asked = (tmp_path / "nine.csv", "--test", tmp_path / "far.csv", "--many", rule, "--epsilon", 0.09)
+    _, out, err = run(capsys, *asked)
+    assert f"{flags} of 30 new scores are flagged" in out
+    assert ("can never flag anything" in err) == (flags == 0)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -240,7 +251,9 @@ def test_a_stream_has_alarms_where_it_changes_and_at_most_epsilon_of_the_rows_ar
     alarms = shiryaev_roberts_alarms(expected, mean_time=500).alarms
     np.testing.assert_array_equal(np.flatnonzero(flagged), alarms)
     assert 60 <= alarms[0] < 80
-    assert f"the first comes at row {alarms[0] + 1}" in (out := run(capsys, *asked)[1])
+    _, out, err = run(capsys, *asked)
+    assert err == ""  # though no p-value of 200 rows lies below 0.002
+    assert f"the first comes at row {alarms[0] + 1}" in out
     assert "at least 500 rows" in out
     assert "nothing is proven" in run(capsys, *asked, "--delta", 0.1)[2]
 
