@@ -18,7 +18,6 @@ FIRST_VICTIM = "cifar10-invariance"
 FACTORS = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8)
 """Strengths of the slider as multiples of the paper's."""
 AS_THE_VICTIM_SAYS = "what the victim says"
-DIGITS = 6  # of a strength in a link
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +105,11 @@ def choose_strength(
 ) -> tuple[float, tuple[float, ...]]:
     """The slider, with the strengths of the curve; what a link asks for is put between them."""
     key, default = strength_key(kind.name), kind.default_for(victim.dense)
-    steps = [0.0, *(rounded(factor * default) for factor in FACTORS)]
-    steps = [step for step in steps if step <= kind.highest]
-    if (linked := usable_strength(wanted.get(key), kind)) is not None:
+    steps = (links.number_in(factor * default, 0, kind.highest) for factor in (0, *FACTORS))
+    if (linked := links.number_in(wanted.get(key), 0, kind.highest)) is not None:
         st.session_state[key] = linked
     given = st.session_state.get(key, default)
-    options = tuple(sorted({*steps, given}))
+    options = tuple(sorted({given, *(step for step in steps if step is not None)}))
     strength = st.select_slider(
         f"Strength: {kind.strength_means}",
         options,
@@ -128,20 +126,6 @@ def choose_strength(
 def strength_key(attack: str) -> str:
     """Key of the slider of one attack, and its name in the link."""
     return f"{attack}_strength"
-
-
-def rounded(strength: float) -> float:
-    """As many digits as a link carries."""
-    return float(f"{strength:.{DIGITS}g}")
-
-
-def usable_strength(text: str | None, kind: AttackKind) -> float | None:
-    """A strength of a link; None when it is none."""
-    try:
-        strength = float(str(text))
-    except ValueError:
-        return None
-    return rounded(strength) if 0 <= strength <= kind.highest else None
 
 
 def explain_unmet_link(

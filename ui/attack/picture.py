@@ -1,11 +1,7 @@
 """The picture that is attacked: one of the gallery, or one that the visitor brings."""
 
-import re
-
 import streamlit as st
 
-from idecode_core.errors import InputError
-from idecode_core.files.names import IMAGE_BYTES
 from idecode_core.image.sets import load_images
 from ui.frame.links import (
     asked,
@@ -16,15 +12,13 @@ from ui.frame.links import (
     put_in_link,
     say_not_carried,
 )
-from ui.frame.messages import refused
 from ui.frame.pictures import PICTURES, bundled, find_bundled
-from ui.frame.samples import Sample, data_uri, decoded_sample
-from ui.frame.uploads import uploader
+from ui.frame.samples import Sample, data_uri
+from ui.frame.uploads import one_picture
 
 SOURCES = ("Gallery", "File")
 DATASET = "cifar10"
 """Of the bundled pictures: the victims know its classes."""
-KEY = "attack_file"
 CHOSEN = "attack_picture"
 """Key under which the address of the chosen gallery picture is kept; in the link it is `picture`."""
 
@@ -49,7 +43,8 @@ def from_gallery() -> Sample:
 
     samples = {sample.address: sample for sample in (bundled(DATASET, i, DATASET) for i in GALLERY_PLACES)}
     linked = st.session_state.setdefault(CHOSEN, link_value("picture") or "")
-    chosen = samples.get(linked) or any_bundled(linked) or next(iter(samples.values()))
+    of_dataset = linked.startswith(f"{DATASET}-sample-")
+    chosen = (find_bundled(linked, DATASET) if of_dataset else None) or next(iter(samples.values()))
     st.session_state[CHOSEN] = chosen.address
 
     labels = {
@@ -57,12 +52,6 @@ def from_gallery() -> Sample:
     }
     choose_sample("belonging", "Photographs of CIFAR-10's test set", labels, chosen.address, CHOSEN)
     return chosen
-
-
-def any_bundled(address: str) -> Sample | None:
-    """The bundled picture of an address, in the gallery or not."""
-    is_one = re.fullmatch(f"{DATASET}-sample-[0-9]{{1,4}}", address)
-    return find_bundled(address, DATASET) if is_one else None
 
 
 def known_label(sample: Sample) -> int | None:
@@ -73,26 +62,9 @@ def known_label(sample: Sample) -> int | None:
 
 
 def from_file() -> Sample | None:
-    """One file, decoded when it arrives and kept for this session; a bad one is one sentence, and what was there is gone."""
-    file, changed = uploader(
-        "A picture of your own",
-        KEY,
-        type=[extension.removeprefix(".") for extension in PICTURES.extensions],
-        max_upload_size=IMAGE_BYTES // 2**20,
-        help=PICTURES.formats.replace("One or many.", "One.") + " It is kept for your session only.",
-        label_visibility="collapsed",
-    )
-    if changed:
-        st.session_state["attack_upload"], st.session_state["attack_refused"] = None, []
-        if file is not None:
-            try:
-                data = file.getvalue()
-                decoded = PICTURES.read(data, file.name)
-                st.session_state["attack_upload"] = decoded_sample(PICTURES, file.name, data, decoded)
-            except InputError as error:
-                st.session_state["attack_refused"] = [str(error)]
-    refused(st.session_state.get("attack_refused", []))
-    sample: Sample | None = st.session_state.get("attack_upload")
+    """One file of the visitor's."""
+    help_text = PICTURES.formats.replace("One or many.", "One.") + " It is kept for your session only."
+    sample = one_picture("A picture of your own", "attack_file", help_text, label_visibility="collapsed")
     wanted = link_value("picture") or ""
     if sample is None and wanted.startswith("file-"):
         say_not_carried(wanted)

@@ -6,7 +6,6 @@ torch is imported on first need, so that a page can paint before.
 """
 
 import gc
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ import streamlit as st
 
 from idecode_core.errors import CheckpointError
 from idecode_core.folder.listing import list_detectors
-from idecode_core.folder.settings import FILES, FolderSettings, checkpoint_root, read_settings
+from idecode_core.folder.settings import FILES, FolderSettings, checkpoint_root
 
 if TYPE_CHECKING:
     from idecode_core.conformal.calibration import Calibration
@@ -111,6 +110,11 @@ def written(path: Path) -> int:
         return 0
 
 
+def by_files(*patterns: str) -> dict[Any, Any]:
+    """For Streamlit's caches: a detector is the same as long as these files of its folder are."""
+    return {FolderSettings: lambda config: (str(config.folder), stamps(config.folder, *patterns))}
+
+
 @st.cache_resource(show_spinner=False, max_entries=4)
 def _read_configs(root: str, stamps: Stamps) -> dict[str, FolderSettings]:
     return {config.folder.name: config for config in list_detectors(root)}
@@ -120,15 +124,15 @@ def get_detector(config: FolderSettings) -> "Detector":
     """The detector of a folder, loaded once for all visitors; or one of this session's own."""
     if made := made_here(config):
         return made.detector
-    return _load_detector(str(config.folder), stamps(config.folder, *FILES))
+    return _load_detector(config)
 
 
-@st.cache_resource(show_spinner="Loading the detector ...", max_entries=12)
-def _load_detector(folder: str, stamps: Stamps) -> "Detector":
+@st.cache_resource(show_spinner="Loading the detector ...", max_entries=12, hash_funcs=by_files(*FILES))
+def _load_detector(config: FolderSettings) -> "Detector":
     from idecode_core.folder.detector import load_detector
     from idecode_core.studio import user_network
 
-    return load_detector(folder, **user_network(read_settings(folder).scorer))
+    return load_detector(config.folder, **user_network(config.scorer))
 
 
 def get_calibration(config: FolderSettings) -> "Calibration":
@@ -144,11 +148,6 @@ def stored_stamps(config: FolderSettings) -> Stamps:
     return stamps(config.folder, *STORED_FILES)
 
 
-def by_files(*patterns: str) -> dict[Any, Any]:
-    """For Streamlit's caches: a detector is the same as long as these files of its folder are."""
-    return {FolderSettings: lambda config: (str(config.folder), stamps(config.folder, *patterns))}
-
-
 def get_stored(config: FolderSettings) -> "Stored | None":
     """A detector's calibration and stored scores, without torch; None where no scores are stored.
 
@@ -156,14 +155,16 @@ def get_stored(config: FolderSettings) -> "Stored | None":
     """
     from idecode_core.folder.stored import has_scores
 
-    return _open_stored(str(config.folder), stored_stamps(config)) if has_scores(config.folder) else None
+    return _open_stored(config) if has_scores(config.folder) else None
 
 
-@st.cache_resource(show_spinner="Reading the stored scores ...", max_entries=12)
-def _open_stored(folder: str, stamps: Stamps) -> "Stored":
+@st.cache_resource(
+    show_spinner="Reading the stored scores ...", max_entries=12, hash_funcs=by_files(*STORED_FILES)
+)
+def _open_stored(config: FolderSettings) -> "Stored":
     from idecode_core.folder.stored import open_stored
 
-    return open_stored(folder)
+    return open_stored(config.folder)
 
 
 def session_store(name: str, size: int) -> dict[Any, Any]:
@@ -191,14 +192,3 @@ def pause_garbage_collector(page: str) -> None:
     """
     gc.collect()
     gc.freeze()
-
-
-def device_name() -> str | None:
-    """The device that detectors run on; None as long as torch has not been needed."""
-    if "torch" not in sys.modules:
-        return None
-    from idecode_core.device import choose_device
-
-    return {"cuda": "graphics card (cuda)", "mps": "graphics processor (mps)"}.get(
-        choose_device().type, "processor (cpu)"
-    )

@@ -1,5 +1,6 @@
 """The detectors that the bar offers: their order, what each knows, how good it is and what it is for, and the device it runs on."""
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
@@ -8,7 +9,7 @@ import streamlit as st
 from idecode_core.errors import DataError, IdecodeError
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.image.sets import dataset_and_class, load_images
-from ui.frame.cache import Stamps, device_name, get_stored, made_here, stored_stamps
+from ui.frame.cache import STORED_FILES, by_files, get_stored, made_here
 from ui.frame.links import put_in_link
 from ui.frame.messages import escape
 from ui.frame.samples import data_uri, smaller
@@ -36,7 +37,6 @@ GOOD_FOR = {
 """What a shipped detector is for, or what sets it apart from its neighbours."""
 PLACE = {"cifar10": 5, "fashion": 7, "digits": 0}  # class of the picture on a card: a dog, a shoe
 OPEN = "menu"
-KNOWN = "known_strengths"
 
 
 def in_order(configs: Mapping[str, FolderSettings]) -> list[str]:
@@ -62,6 +62,8 @@ def choose_detector(configs: Mapping[str, FolderSettings], offered: list[str]) -
     with st.popover(
         escape(chosen), key=OPEN, on_change="rerun", width="stretch", icon=icon(configs[chosen])
     ) as menu:
+        # The stored scores of all detectors are read when somebody wants to know.
+        st.session_state["menu_was_open"] = bool(menu.open) or st.session_state.get("menu_was_open", False)
         with st.container(key="menu_cards", gap="xsmall"):
             for title, sounds in (("Pictures", False), ("Sounds", True)):
                 names = [name for name in offered if configs[name].takes_sounds == sounds]
@@ -84,8 +86,7 @@ def choose_detector(configs: Mapping[str, FolderSettings], offered: list[str]) -
                                 on_click=use_detector,
                                 args=(name,),
                             )
-                            # The stored scores of all detectors are read when somebody wants to know.
-                            st.caption(escape(one_line(configs[name], read=bool(menu.open))))
+                            st.caption(escape(one_line(configs[name], st.session_state["menu_was_open"])))
         st.caption(
             "AUROC in percent, the mean over the stored OOD sets: how often something strange scores higher than something that "
             "belongs. 50 is guessing, 100 never errs; below 80 is weak, and many strange inputs pass."
@@ -104,34 +105,21 @@ def costs(config: FolderSettings) -> str:
     return f"Catches {made.lost.after:.0%}, parent {made.lost.before:.0%}"
 
 
-def one_line(config: FolderSettings, *, read: bool = True) -> str:
-    """What a detector knows, how good it is, and what it is for."""
-    strength = strength_of(config) if read else known_strength(config)
+def one_line(config: FolderSettings, read: bool) -> str:
+    """What a detector knows, how good it is if that is to be read, and what it is for."""
+    strength = strength_of(config) if read else None
     good = str(strength) if strength else "no test scores are stored" if read else ""
     words = (config.summary or "see its card", good, GOOD_FOR.get(config.folder.name, ""))
     return " · ".join(word for word in words if word)
 
 
+@st.cache_data(show_spinner=False, hash_funcs=by_files(*STORED_FILES))
 def strength_of(config: FolderSettings) -> "Strength | None":
     """Mean AUROC over the stored OOD sets; None when no scores are stored."""
-    stamps = stored_stamps(config)
-    strength = _strength(config, str(config.folder), stamps)
-    st.session_state.setdefault(KNOWN, {})[str(config.folder), stamps] = strength
-    return strength
-
-
-def known_strength(config: FolderSettings) -> "Strength | None":
-    """The same where it costs nothing: this session has asked before."""
-    known: dict[object, Strength | None] = st.session_state.get(KNOWN, {})
-    return known.get((str(config.folder), stored_stamps(config)))
-
-
-@st.cache_data(show_spinner=False)
-def _strength(_config: FolderSettings, folder: str, stamps: Stamps) -> "Strength | None":
     from idecode_core.quality.strength import strength
 
     try:
-        stored = get_stored(_config)
+        stored = get_stored(config)
         return strength(stored) if stored is not None and stored.ood_sets else None
     except IdecodeError:
         return None
@@ -157,10 +145,13 @@ def use_detector(name: str) -> None:
 
 
 def show_device() -> None:
-    """At the foot of the sidebar, after the page: the device that detectors run on."""
-    if name := device_name():
+    """At the foot of the sidebar, after the page: the device that detectors run on, once torch has been needed."""
+    if "torch" in sys.modules:
+        from idecode_core.device import choose_device
+
+        names = {"cuda": "graphics card (cuda)", "mps": "graphics processor (mps)"}
         with st.sidebar.container(key="device"):
-            st.caption(f"Runs on the {name}")
+            st.caption(f"Runs on the {names.get(choose_device().type, 'processor (cpu)')}")
 
 
 def wait_for_input() -> NoReturn:

@@ -23,6 +23,15 @@ def link_value(name: str) -> str | None:
     return str(value) if value else None
 
 
+def number_in(text: object, low: float, high: float) -> float | None:
+    """A number of a link or of an entry, with as many digits as a link carries; None when it is none or lies outside."""
+    try:
+        number = float(str(text))
+    except ValueError:
+        return None
+    return float(f"{number:g}") if low <= number <= high else None
+
+
 def put_in_link(name: str, value: str | None) -> None:
     """Keep the URL in step; writes only what changed, because each write is a message to the browser."""
     if value is None:

@@ -35,13 +35,10 @@ WIDTH = 104  # pixels
 LARGE = 200  # pixels of an enlarged variant
 
 
+@st.cache_resource(show_spinner=False, hash_funcs={FolderSettings: lambda config: config.dataset})
 def gallery(config: FolderSettings) -> Gallery:
     """Some pictures that belong (iD) and some that do not (OOD), as far as config.json says what belongs."""
-    return _gallery(config.dataset)
-
-
-@st.cache_resource(show_spinner=False)
-def _gallery(dataset: str) -> Gallery:
+    dataset = config.dataset
     groups: tuple[dict[str, str], dict[str, str]] = ({}, {})
     for name in SETS:
         try:
@@ -92,7 +89,8 @@ def find(config: FolderSettings, address: str) -> Sample | None:
 def find_bundled(address: str, dataset: str) -> Sample | None:
     """The bundled picture of an address, for a detector of a dataset."""
     name, _, index = address.rpartition("-")
-    if name.removesuffix("-sample") not in SETS or not (index.isascii() and index.isdigit()):
+    is_number = index.isascii() and index.isdigit() and len(index) < 5
+    if name.removesuffix("-sample") not in SETS or not is_number:
         return None
     try:
         return bundled(name.removesuffix("-sample"), int(index), dataset)

@@ -63,28 +63,15 @@ def vector_store() -> "dict[Key, NDArray[np.float64]]":
     return session_store("score_store", MAX_VECTORS)
 
 
-def score_vectors(detector: "Detector", samples: Sequence[Sample], seed: int) -> NDArray[np.float64]:
-    """V at n_max for each sample: (batch, n_max). Runs the model only for what this session has not scored yet."""
+def score_vectors(
+    detector: "Detector", samples: Sequence[Sample], seed: int, name: str = ""
+) -> NDArray[np.float64]:
+    """V at n_max for each sample: (batch, n_max). Runs the model only for what this session has not scored yet; a batch with a
+    name can be stopped."""
     store = vector_store()
     keys = [(detector, seed, sample.content_hash) for sample in samples]
     missing = {key: sample for key, sample in zip(keys, samples, strict=True) if key not in store}
-    if missing:
-        total = len(missing)
-        bar = st.progress(0.0, f"Scoring {total} inputs ...") if total >= PROGRESS_FROM else None
-
-        def progress(done: int) -> None:
-            if bar:
-                bar.progress(done / total)
-
-        vectors = detector.score_vectors(
-            (take_prepared(detector, sample, seed) for sample in missing.values()),
-            n=detector.calibration.n_max,
-            seed=seed,
-            progress=progress,
-        )
-        store.update(zip(missing, vectors, strict=True))
-        if bar:
-            bar.empty()
+    score_with_progress(detector, list(missing.values()), seed, name)
     return np.stack([store[key] for key in keys])
 
 
@@ -92,39 +79,36 @@ def score_batch(
     detector: "Detector", samples: Sequence[Sample], seed: int
 ) -> tuple[list[Sample], NDArray[np.float64]]:
     """The files that are scored, all of them unless the visitor stopped it, and their V at n_max: (batch, n_max)."""
-    store = vector_store()
-    missing = {
-        sample.content_hash: sample
-        for sample in samples
-        if (detector, seed, sample.content_hash) not in store
-    }
-    if len(missing) < PROGRESS_FROM:
-        return list(samples), score_vectors(detector, samples, seed)
-    name = f"{detector.name} {seed} {content_key(samples)}"
-    if st.session_state.get("batch_stopped") == name:
-        scored = [sample for sample in samples if sample.content_hash not in missing]
-        st.warning(
-            f"Stopped: {len(scored):,} of {len(samples):,} files were scored; the others are left out.",
-            icon=":material/stop_circle:",
-        )
-        st.button(
-            f"Score the other {len(missing):,}", key="batch_go_on", on_click=_stop, args=("",), type="primary"
-        )
-        if not scored:
-            st.stop()
-        return scored, score_vectors(detector, scored, seed)
-    score_with_progress(detector, list(missing.values()), seed, name)
-    return list(samples), score_vectors(detector, samples, seed)
+    store, name = vector_store(), f"{detector.name} {seed} {content_key(samples)}"
+    scored = [sample for sample in samples if (detector, seed, sample.content_hash) in store]
+    others = len({sample.content_hash for sample in samples} - {sample.content_hash for sample in scored})
+    if others < PROGRESS_FROM or st.session_state.get("batch_stopped") != name:
+        return list(samples), score_vectors(detector, samples, seed, name)
+    st.warning(
+        f"Stopped: {len(scored):,} of {len(samples):,} files were scored; the others are left out.",
+        icon=":material/stop_circle:",
+    )
+    st.button(f"Score the other {others:,}", key="batch_go_on", on_click=_stop, args=("",), type="primary")
+    if not scored:
+        st.stop()
+    return scored, score_vectors(detector, scored, seed)
 
 
 def score_with_progress(detector: "Detector", missing: Sequence[Sample], seed: int, name: str) -> None:
     """Chunk by chunk into the session's store: what is scored when the visitor stops it, stays scored."""
-    place = st.empty()
-    with place.container(horizontal=True, vertical_alignment="center"):
-        bar = st.progress(0.0, f"Scoring {len(missing):,} files ...", width="stretch")
-        st.button(
-            "Stop scoring", key="batch_stop", icon=":material/stop_circle:", on_click=_stop, args=(name,)
-        )
+    bar = None
+    if len(missing) >= PROGRESS_FROM:
+        place = st.empty()
+        with place.container(horizontal=True, vertical_alignment="center"):
+            bar = st.progress(0.0, f"Scoring {len(missing):,} files ...", width="stretch")
+            if name:
+                st.button(
+                    "Stop scoring",
+                    key="batch_stop",
+                    icon=":material/stop_circle:",
+                    on_click=_stop,
+                    args=(name,),
+                )
     store, begin = vector_store(), time.monotonic()
     for first in range(0, len(missing), CHUNK):
         chunk = missing[first : first + CHUNK]
@@ -135,8 +119,10 @@ def score_with_progress(detector: "Detector", missing: Sequence[Sample], seed: i
         )
         store.update(((detector, seed, s.content_hash), v) for s, v in zip(chunk, vectors, strict=True))
         done = first + len(chunk)
-        bar.progress(done / len(missing), progress_words(done, len(missing), time.monotonic() - begin))
-    place.empty()
+        if bar:
+            bar.progress(done / len(missing), progress_words(done, len(missing), time.monotonic() - begin))
+    if bar:
+        place.empty()
 
 
 def progress_words(done: int, total: int, seconds: float) -> str:

@@ -115,9 +115,7 @@ def _take(session: Session) -> None:
     if settings.n is not None:
         state["n"] = settings.n
     state["session_open"] = session
-    for key in ("session_samples", "row_for", "row"):
-        state.pop(key, None)
-    for key in ("source", "sound_source"):
+    for key in ("session_samples", "row_for", "row", "source", "sound_source"):
         state.pop(key, None)
 
 

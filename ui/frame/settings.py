@@ -58,11 +58,10 @@ def settings_bar(title: str = "", draws: int | None = None) -> Chosen:
     links.restore("settings")
     configs = get_configs()
     offered = in_order(configs)
-    for name in (wanted.get("detector"), offered[0]):
-        if name in configs and (
-            name == wanted.get("detector") or st.session_state.get("detector") not in configs
-        ):
-            st.session_state["detector"] = name
+    if wanted.get("detector") in configs:
+        st.session_state["detector"] = wanted["detector"]
+    elif st.session_state.get("detector") not in configs:
+        st.session_state["detector"] = offered[0]
     with st.container(key="bar", horizontal=True, vertical_alignment="bottom", gap="medium"):
         if title:
             st.title(title, width="content")
@@ -117,14 +116,8 @@ def explain_unmet_link(wanted: Mapping[str, str], config: FolderSettings) -> Non
 
 
 def usable_epsilon(text: object) -> float | None:
-    """An epsilon of a link or of the exact entry, with as many digits as a link carries; None when it is none."""
-    try:
-        number = float(str(text))
-    except ValueError:
-        return None
-    if not LEAST_EPSILON <= number <= LARGEST_EPSILON:
-        return None
-    return float(f"{number:g}")
+    """An epsilon of a link or of the exact entry; None when it is none."""
+    return links.number_in(text, LEAST_EPSILON, LARGEST_EPSILON)
 
 
 # Fragments, because of what Streamlit does before the callback of a widget: outside of a fragment it takes the whole page for

@@ -13,10 +13,11 @@ import streamlit as st
 
 from idecode_core.errors import IdecodeError, InputError
 from idecode_core.files.archives import File, read_files
-from idecode_core.files.names import ARCHIVE_BYTES, SCORES_BYTES, UNPACKED_BYTES
+from idecode_core.files.names import ARCHIVE_BYTES, IMAGE_BYTES, SCORES_BYTES, UNPACKED_BYTES
 from ui.frame.links import one_of
 from ui.frame.messages import refused
-from ui.frame.samples import Modality, Sample, data_uri
+from ui.frame.pictures import PICTURES
+from ui.frame.samples import Modality, Sample, data_uri, decoded_sample
 
 log = logging.getLogger("idecode.app")
 
@@ -152,6 +153,26 @@ def uploader(label: str, key: str, *, widget: str = "", **more: Any) -> tuple[An
         **more,
     )
     return held, bool(st.session_state.pop(changed, False))
+
+
+def one_picture(label: str, key: str, help_text: str, **more: Any) -> Sample | None:
+    """A picture of the visitor's, decoded when it arrives and kept for this session; a bad one is one sentence, and what was there
+    is gone."""
+    types, most = list(PICTURES.extensions), IMAGE_BYTES // MB
+    file, changed = uploader(label, key, type=types, max_upload_size=most, help=help_text, **more)
+    if changed:
+        kept = st.session_state[f"{key}_kept"] = {}
+        if file is not None:
+            try:
+                data = file.getvalue()
+                decoded = PICTURES.read(data, file.name)
+                kept["sample"] = decoded_sample(PICTURES, file.name, data, decoded)
+            except InputError as error:
+                kept["refused"] = [str(error)]
+    kept = st.session_state.get(f"{key}_kept", {})
+    refused(kept.get("refused", []))
+    sample: Sample | None = kept.get("sample")
+    return sample
 
 
 def is_folder(key: str) -> bool:

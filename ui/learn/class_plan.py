@@ -31,8 +31,7 @@ html { font-size: clamp(15px, 2.4vh, 30px); }
   position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .st-key-presenter, [data-testid="stElementContainer"]:has(> [data-testid="stHtml"] > :is(style, script):only-child) { position: absolute; }
 /* Guarantee: the figure in place of its views; Attack lab: both pictures with their words. */
-[data-testid="stLayoutWrapper"]:has(> [data-testid="stHorizontalBlock"] > .st-key-g_view),
-[data-testid="stElementContainer"]:has(+ .st-key-g_rate) { display: none; }
+[data-testid="stLayoutWrapper"]:has(> [data-testid="stHorizontalBlock"] > .st-key-g_view) { display: none; }
 .st-key-attacked { zoom: 0.86; }
 </style>
 """

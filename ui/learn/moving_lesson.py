@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 
 from idecode_core import conformal
 from idecode_core.conformal.judge import judge
-from idecode_core.errors import InputError
-from idecode_core.files.names import IMAGE_BYTES
 from lessons import PAGE, table
 from ui.frame.cache import get_configs, get_detector, remembered
 from ui.frame.links import link_value, one_of, put_in_link
 from ui.frame.look import PRESENT
-from ui.frame.messages import refused
-from ui.frame.pictures import PICTURES, bundled
-from ui.frame.samples import Sample, data_uri, decoded_sample, png
+from ui.frame.pictures import bundled
+from ui.frame.samples import Sample, data_uri, png
+from ui.frame.uploads import one_picture
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detector
@@ -122,31 +120,18 @@ def newcomer() -> dict[str, Any] | None:
         st.info("This step needs the detector fashion-rotations, which is not among the detectors here.")
         return None
     is_shoe = one_of("Newcomer", NEWCOMERS, "how_newcomer") == NEWCOMERS[0]
-    sample = bundled("fashion", SHOE, config.dataset) if is_shoe else _photograph()
+    help_text = "It is looked at on the machine that runs this app, and kept for your session only."
+    sample = (
+        bundled("fashion", SHOE, config.dataset)
+        if is_shoe
+        else one_picture("A photograph of yours", "own_photograph", help_text)
+    )
     if sample is None:
+        st.caption("Anything will do: what happens to a picture that is no clothing?")
         return None
     detector = get_detector(config)
     key = (detector, sample.content_hash)
     return remembered("lesson_store", KEPT, key, lambda: _through_algorithm_1(detector, sample))
-
-
-def _photograph() -> Sample | None:
-    file = st.file_uploader(
-        "A photograph of yours",
-        type=list(PICTURES.extensions),
-        key="own_photograph",
-        max_upload_size=IMAGE_BYTES // 2**20,
-        help="It is looked at on the machine that runs this app, and kept for your session only.",
-    )
-    if file is None:
-        st.caption("Anything will do: what happens to a picture that is no clothing?")
-        return None
-    try:
-        data = file.getvalue()
-        return decoded_sample(PICTURES, file.name, data, PICTURES.read(data, file.name))
-    except InputError as error:
-        refused([str(error)])
-        return None
 
 
 def _through_algorithm_1(detector: "Detector", sample: Sample) -> dict[str, Any]:
