@@ -17,7 +17,7 @@ def handle(file: BadFile | None) -> str:
     from idecode_core.audio.read import read_sound
     from idecode_core.errors import InputError
     from idecode_core.files.archives import File, read_files
-    from idecode_core.files.tables import read_score_vectors
+    from idecode_core.files.tables import read_table
     from idecode_core.image.read import EXTENSIONS as PICTURES
     from idecode_core.image.read import read_image
 
@@ -28,7 +28,7 @@ def handle(file: BadFile | None) -> str:
     if file.kind == "sound":
         return str(read_sound(file.data, name=file.name).seconds)
     if file.kind == "scores":
-        return str(read_score_vectors(File(file.name, file.data)).shape)
+        return str(read_table(File(file.name, file.data)).vectors().shape)
     # a zip among others: each of its files is read as what it is called
     contents = read_files([File(file.name, file.data)], (*PICTURES, *SOUNDS))
     if contents.refused and not contents.files:

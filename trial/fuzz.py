@@ -123,7 +123,7 @@ def reader(kind: str) -> Callable[[bytes], object]:
     from idecode_core.errors import CheckpointError
     from idecode_core.files.archives import File, read_files
     from idecode_core.files.read import read_arrays
-    from idecode_core.files.tables import read_score_vectors
+    from idecode_core.files.tables import read_table
     from idecode_core.folder.settings import FILES, read_settings
     from idecode_core.image.read import read_image
 
@@ -139,7 +139,7 @@ def reader(kind: str) -> Callable[[bytes], object]:
     return {
         "image": read_image,
         "sound": read_sound,
-        "scores": lambda data: read_score_vectors(File(ending(data), data)),
+        "scores": lambda data: read_table(File(ending(data), data)).vectors(),
         "zip": lambda data: read_files([File("x.zip", data)], (".png", ".wav")),
         "settings": read_config,
         "arrays": lambda data: read_arrays(data, what="scores", error=CheckpointError, hint="", name="x.npz"),

@@ -15,7 +15,7 @@ import numpy as np
 
 from idecode_core.errors import IdecodeError
 from idecode_core.folder.detector import load_detector, save_detector
-from idecode_core.folder.pull import pull, pull_zip
+from idecode_core.folder.pull import pull
 from trial import small
 from trial.table import Outcome
 
@@ -79,7 +79,7 @@ def try_damaged(generator: np.random.Generator, count: int, site: Path, home: Pa
             kept = data[: int(generator.integers(len(data)))] if i % 3 == 0 else data
             (site / "bad.zip").write_bytes(bytes(kept))
             out = home / f"new-{i}"
-            fetch = partial(pull_zip, f"{address}/bad.zip", out=out, report=silent)
+            fetch = partial(pull, f"{address}/bad.zip", out=out, report=silent)
             if outcome.is_refused("a damaged zip", fetch):
                 if out.exists():
                     outcome.blame("wrong", "a refused detector is there")
@@ -102,10 +102,10 @@ def try_hostile(site: Path, home: Path, address: str) -> Outcome:
     with outcome.timed():
         for name in zips:
             for out in (home / "kept", home / "fresh"):
-                fetch = partial(pull_zip, f"{address}/{name}", out=out, replace=True, report=silent)
+                fetch = partial(pull, f"{address}/{name}", out=out, replace=True, report=silent)
                 outcome.is_refused(f"{name} as {out.name}", fetch, must_fail=True)
         for name in ("", "?id=mine.zip", "..", "../", ".hidden.zip", "%00.zip#/..", "[", "kept/.."):
-            fetch = partial(pull_zip, f"{address}/{name}", replace=True, report=silent)
+            fetch = partial(pull, f"{address}/{name}", replace=True, report=silent)
             outcome.is_refused(f"the address {name!r}", fetch, must_fail=True)
         for name in ("..", "", "/", "none", "whole/../..", ".", "~", "kept/../.."):
             fetch = partial(pull, name, address, replace=True, report=silent)
@@ -118,7 +118,7 @@ def try_hostile(site: Path, home: Path, address: str) -> Outcome:
             "a.zip",
             "",
         ):
-            outcome.is_refused(url, partial(pull_zip, url, replace=True, report=silent), must_fail=True)
+            outcome.is_refused(url, partial(pull, url, replace=True, report=silent), must_fail=True)
     check_whole(outcome, home / "kept", "kept")
     if contents(home) != before or list(home.parents[1].rglob("escaped.txt")):
         outcome.blame("wrong", "something else was written or is gone")

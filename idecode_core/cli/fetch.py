@@ -3,7 +3,6 @@
 `pull`: a detector from a Hugging Face repository or any address.
 """
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -80,8 +79,8 @@ def pull(
     source: Annotated[
         str,
         typer.Option(
-            help="owner/repository at Hugging Face, or the address of the folder that the detector lies in; else the variable "
-            "IDECODE_SOURCE.",
+            envvar="IDECODE_SOURCE",
+            help="owner/repository at Hugging Face, or the address of the folder that the detector lies in.",
             show_default=False,
         ),
     ] = "",
@@ -132,13 +131,7 @@ def pull(
         return
     if not detector:
         raise SettingError("Which detector? Expected a name, the address of a zip, or --list.")
-    source = source or os.environ.get("IDECODE_SOURCE", "")
-    if "://" in detector:
-        folder = pulling.pull_zip(detector, sha256=sha256, out=out, replace=replace, report=complain)
-    elif source:
-        folder = pulling.pull(detector, source, sha256=sha256, out=out, replace=replace, report=complain)
-    else:
-        folder = pulling.pull_named(detector, out=out, replace=replace, report=complain)
+    folder = pulling.pull(detector, source, sha256=sha256, out=out, replace=replace, report=complain)
     name = folder.name if out is None else str(folder)
     if not print_rows([{"detector": name, "folder": str(folder)}], as_json=as_json, as_csv=as_csv):
         typer.echo(f"{folder}: fetched and checked. Use it with --detector {name}")

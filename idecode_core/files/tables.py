@@ -157,16 +157,6 @@ def read_table(file: File) -> Table:
     return table
 
 
-def read_scores(file: File, column: str = "") -> NDArray[np.float64]:
-    """Scores (count,) of one column of a file, see `Table.scores`."""
-    return read_table(file).scores(column)
-
-
-def read_score_vectors(file: File) -> NDArray[np.float64]:
-    """Score vectors (points, draws) of a file, see `Table.vectors`."""
-    return read_table(file).vectors()
-
-
 def _text_table(file: File) -> Table:
     import pyarrow as pa
     from pyarrow import csv as arrow

@@ -86,53 +86,42 @@ def read_registry() -> dict[str, dict[str, str]]:
     }
 
 
-def pull_named(name: str, *, out: Path | None = None, replace: bool = False, report: Report = print) -> Path:
-    """Fetch a detector that the registry knows."""
-    check_name(name)  # which may be its place
-    known = read_registry()
-    if name not in known:
-        raise SettingError(
-            f"Where is {name} to come from? Expected --source owner/repository, --source https://..., the variable "
-            f"IDECODE_SOURCE, or an entry in {registry_path()}, which knows {', '.join(known) or 'none'}."
-        )
-    source, sha256 = known[name]["source"], known[name]["sha256"]
-    if source.endswith(".zip"):
-        return pull_zip(source, sha256=sha256, out=out or Path(name), replace=replace, report=report)
-    return pull(name, source, sha256=sha256, out=out, replace=replace, report=report)
-
-
 def pull(
-    name: str,
-    source: str,
+    detector: str,
+    source: str = "",
     *,
     sha256: str = "",
     out: Path | None = None,
     replace: bool = False,
     report: Report = print,
 ) -> Path:
-    """Fetch the detector called `name` from `source`, see `web_folder`; the folder that it is in now."""
-    check_name(name)
-    address = web_folder(source, name)
-    check_vouched(address, sha256)
-    return _place(out or Path(name), replace, lambda new: _fetch_folder(address, new, sha256, report))
+    """Fetch a detector; the folder that it is in now.
 
-
-def pull_zip(
-    url: str, *, sha256: str = "", out: Path | None = None, replace: bool = False, report: Report = print
-) -> Path:
-    """Fetch a zip that holds one detector folder, as the app and `zip_folder` write them."""
-    name = PurePosixPath(urlparse(checked_address(url)).path).stem
-    check_vouched(url, sha256)
-    return _place(out or Path(name), replace, lambda new: _fetch_zip(url, new, sha256, report))
-
-
-def _place(out: Path, replace: bool, fetch: Callable[[Path], None]) -> Path:
+    `detector` is the address of a zip that holds one detector folder, as the app and `zip_folder` write them; or a name, whose
+    folder lies at `source` (see `web_folder`) or which the registry knows.
+    """
     from idecode_core.folder.detector import load_detector  # which needs torch: a list of names does not
 
-    folder = new_place(out, replace)
+    is_zip = "://" in detector
+    if is_zip:
+        name = PurePosixPath(urlparse(checked_address(detector)).path).stem
+        address = detector
+    else:
+        check_name(name := detector)  # which may be its place
+        if not source:
+            entry = registered(name)
+            source, sha256, is_zip = (
+                entry["source"],
+                sha256 or entry["sha256"],
+                entry["source"].endswith(".zip"),
+            )
+        address = checked_address(source) if is_zip else web_folder(source, name)
+    check_vouched(address, sha256)
+    folder = new_place(out or Path(name), replace)
 
     def fill(new: Path) -> None:
-        fetch(new)
+        fetch = _fetch_zip if is_zip else _fetch_folder
+        fetch(address, new, sha256, report)
         settings = read_settings(new)
         for listed in settings.files:
             check_file(settings, listed)
@@ -140,6 +129,17 @@ def _place(out: Path, replace: bool, fetch: Callable[[Path], None]) -> Path:
 
     write_detector_folder(folder, fill, replace=replace)
     return folder
+
+
+def registered(name: str) -> dict[str, str]:
+    """What the registry knows of a detector."""
+    known = read_registry()
+    if name not in known:
+        raise SettingError(
+            f"Where is {name} to come from? Expected --source owner/repository, --source https://..., the variable "
+            f"IDECODE_SOURCE, or an entry in {registry_path()}, which knows {', '.join(known) or 'none'}."
+        )
+    return known[name]
 
 
 def _fetch_folder(address: str, new: Path, sha256: str, report: Report) -> None:

@@ -174,9 +174,9 @@ class Tools:
 
     def scores(self, name: str, column: str) -> "NDArray[np.float64]":
         from idecode_core.files.archives import File
-        from idecode_core.files.tables import read_scores
+        from idecode_core.files.tables import read_table
 
-        return read_scores(File(name, self.inside(name).read_bytes()), column)
+        return read_table(File(name, self.inside(name).read_bytes())).scores(column)
 
     def named(self, path: object) -> str:
         """As the assistant knows it."""

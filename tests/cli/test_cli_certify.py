@@ -12,7 +12,7 @@ from idecode_core.cli.app import main
 from idecode_core.conformal.certify import certify
 from idecode_core.errors import IdecodeError
 from idecode_core.files.archives import File
-from idecode_core.files.tables import read_scores
+from idecode_core.files.tables import read_table
 
 NORMAL = np.random.default_rng(0).normal(size=200)
 NEW = np.random.default_rng(1).normal(2, size=30)
@@ -141,16 +141,16 @@ def test_what_cannot_be_done_is_one_sentence_and_status_2(files, capsys, monkeyp
     ],
 )
 def test_the_column_is_found_in_what_people_export(text, column):
-    np.testing.assert_array_equal(read_scores(File("x.csv", text.encode()), column), [1.5, 2, -0.03])
+    np.testing.assert_array_equal(read_table(File("x.csv", text.encode())).scores(column), [1.5, 2, -0.03])
 
 
 def test_arrays_are_read_too():
     buffer = io.BytesIO()
     np.save(buffer, np.arange(6.0).reshape(3, 2))
     file = File("x.npy", buffer.getvalue())
-    np.testing.assert_array_equal(read_scores(file, "2"), [1, 3, 5])
+    np.testing.assert_array_equal(read_table(file).scores("2"), [1, 3, 5])
     with pytest.raises(IdecodeError, match=r"has 2 columns.*Say which one"):
-        read_scores(file)
+        read_table(file).scores()
 
 
 @pytest.mark.parametrize(
@@ -167,4 +167,4 @@ def test_arrays_are_read_too():
 )
 def test_files_that_hold_no_scores_are_refused_in_words(data, words):
     with pytest.raises(IdecodeError, match=words):
-        read_scores(File("x.csv", data))
+        read_table(File("x.csv", data)).scores()

@@ -82,7 +82,7 @@ def test_owner_and_repository_mean_hugging_face(site, home, monkeypatch):
 def test_a_detector_from_a_zip(site, home):
     address, folder = site
     (folder / "mine.zip").write_bytes(zip_folder(folder / "tiny", "tiny"))
-    found = pulling.pull_zip(f"{address}/mine.zip", sha256=sha256(folder / "mine.zip"))
+    found = pulling.pull(f"{address}/mine.zip", sha256=sha256(folder / "mine.zip"))
     assert found == home / "mine"
     assert same_scores(found, folder / "tiny")
 
@@ -139,8 +139,8 @@ def test_names_addresses_and_places_that_cannot_be(site, home):
     with pytest.raises(SettingError, match="not an address"):
         pulling.pull("tiny", f"file://{folder}")
     with pytest.raises(SettingError, match="not an address"):
-        pulling.pull_zip(f"file://{folder}/mine.zip")
-    for fetch in (partial(pulling.pull, "tiny"), pulling.pull_zip):
+        pulling.pull(f"file://{folder}/mine.zip")
+    for fetch in (partial(pulling.pull, "tiny"), pulling.pull):
         with pytest.raises(SettingError, match="not an address"):
             fetch("http://[::1/mine.zip")
         with pytest.raises(SettingError, match="plain http"):
@@ -216,14 +216,14 @@ def answering(answer: bytes) -> tuple[socket.socket, str]:
 def test_a_server_that_speaks_nonsense_is_one_sentence(home, answer):
     server, url = answering(answer)
     with server, pytest.raises((InputError, CheckpointError)) as refused:
-        pulling.pull_zip(url, report=lambda _: None)
+        pulling.pull(url, report=lambda _: None)
     assert "\n" not in str(refused.value)
 
 
 def test_a_redirect_to_plain_http_elsewhere_is_refused_without_a_sha256(home):
     server, url = answering(b"HTTP/1.1 302 Found\r\nLocation: http://203.0.113.7/mine.zip\r\n\r\n")
     with server, pytest.raises(SettingError, match="plain http"):
-        pulling.pull_zip(url, report=lambda _: None)
+        pulling.pull(url, report=lambda _: None)
     pulling.check_vouched("http://203.0.113.7/mine.zip", "0" * 64)  # with one, it is followed
 
 
@@ -232,7 +232,7 @@ def test_a_redirect_to_plain_http_elsewhere_is_refused_without_a_sha256(home):
 def test_a_redirect_away_from_the_web_is_refused(home, target, sha256):
     server, url = answering(f"HTTP/1.1 302 Found\r\nLocation: {target}\r\n\r\n".encode())
     with server, pytest.raises(IdecodeError, match=r"not an address|is not allowed"):
-        pulling.pull_zip(url, sha256=sha256, report=lambda _: None)
+        pulling.pull(url, sha256=sha256, report=lambda _: None)
 
 
 def test_a_registry_says_where_names_come_from(site, home, tmp_path, monkeypatch, capsys):
@@ -253,11 +253,11 @@ def test_a_registry_says_where_names_come_from(site, home, tmp_path, monkeypatch
     assert f"packed  {address}/mine.zip" in capsys.readouterr().out
     assert same_scores(home / "tiny", home / "packed")
     with pytest.raises(CheckpointError, match="another file"):
-        pulling.pull_named("changed", report=lambda _: None)
+        pulling.pull("changed", report=lambda _: None)
     with pytest.raises(SettingError, match=r"which knows tiny, packed, changed"):
-        pulling.pull_named("unknown")
+        pulling.pull("unknown")
     with pytest.raises(SettingError, match="is not a detector's name"):
-        pulling.pull_named("../climbs", report=lambda _: None)
+        pulling.pull("../climbs", report=lambda _: None)
     for text in ("[]", '{"a": 3}', '{"a": {"source": 3}}', "{"):
         (tmp_path / "registry.json").write_text(text)
         with pytest.raises(SettingError, match="registry of detectors"):

@@ -9,7 +9,7 @@ import pytest
 
 from idecode_core.errors import IdecodeError
 from idecode_core.files.archives import File
-from idecode_core.files.tables import read_score_vectors, read_scores, read_table
+from idecode_core.files.tables import read_table
 
 
 def saved(save, *arrays, **named) -> bytes:
@@ -34,20 +34,20 @@ VECTORS = np.array([[0.5, 1.0], [2.0, -3.5], [0.0, 7.25]])
     ],
 )
 def test_csv_with_and_without_titles_and_with_either_separator(text):
-    np.testing.assert_array_equal(read_score_vectors(File("x.csv", text.encode())), VECTORS)
+    np.testing.assert_array_equal(read_table(File("x.csv", text.encode())).vectors(), VECTORS)
 
 
 def test_one_column_is_one_draw_a_point():
-    assert read_score_vectors(File("x.CSV", b"score\n1\n2\n3\n")).shape == (3, 1)
-    assert read_score_vectors(File("x.npy", saved(np.save, np.arange(4)))).shape == (4, 1)
+    assert read_table(File("x.CSV", b"score\n1\n2\n3\n")).vectors().shape == (3, 1)
+    assert read_table(File("x.npy", saved(np.save, np.arange(4)))).vectors().shape == (4, 1)
 
 
 def test_numpy_files_come_back_as_they_were_saved():
-    np.testing.assert_array_equal(read_score_vectors(File("x.npy", saved(np.save, VECTORS))), VECTORS)
+    np.testing.assert_array_equal(read_table(File("x.npy", saved(np.save, VECTORS))).vectors(), VECTORS)
     only = saved(np.savez_compressed, anything=VECTORS.astype(np.float32))
-    np.testing.assert_array_equal(read_score_vectors(File("x.npz", only)), VECTORS)
+    np.testing.assert_array_equal(read_table(File("x.npz", only)).vectors(), VECTORS)
     named = saved(np.savez, score_vectors=VECTORS, label=np.array("mine"))
-    np.testing.assert_array_equal(read_score_vectors(File("x.npz", named)), VECTORS)
+    np.testing.assert_array_equal(read_table(File("x.npz", named)).vectors(), VECTORS)
 
 
 BAD = {
@@ -79,14 +79,14 @@ BAD = {
 @pytest.mark.parametrize(("name", "data", "message"), BAD.values(), ids=BAD.keys())
 def test_what_cannot_be_used_is_one_sentence(name, data, message):
     with pytest.raises(IdecodeError, match=message):
-        read_score_vectors(File(name, data))
+        read_table(File(name, data)).vectors()
 
 
 def test_an_npz_bomb_is_refused_before_it_is_unpacked(monkeypatch):
     monkeypatch.setattr("idecode_core.files.tables.MAX_SCORES", 1000)
     monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("unpacked"))
     with pytest.raises(IdecodeError, match=r"unpacks to .* more than"):
-        read_score_vectors(File("x.npz", saved(np.savez_compressed, a=np.zeros(5000))))
+        read_table(File("x.npz", saved(np.savez_compressed, a=np.zeros(5000)))).vectors()
 
 
 def parquet(**columns) -> bytes:
@@ -96,8 +96,10 @@ def parquet(**columns) -> bytes:
 
 
 def test_a_title_tells_decimal_commas_from_two_columns():
-    np.testing.assert_array_equal(read_scores(File("x.csv", b"score\n1,64\n2\n0,35\n")), [1.64, 2, 0.35])
-    np.testing.assert_array_equal(read_scores(File("x.csv", b"id,score\n1,64\n0,35\n")), [64, 35])
+    np.testing.assert_array_equal(
+        read_table(File("x.csv", b"score\n1,64\n2\n0,35\n")).scores(), [1.64, 2, 0.35]
+    )
+    np.testing.assert_array_equal(read_table(File("x.csv", b"id,score\n1,64\n0,35\n")).scores(), [64, 35])
 
 
 def test_blank_lines_keep_their_place_except_inside_a_quoted_cell():
@@ -110,20 +112,20 @@ def test_parquet_gives_a_column_by_name_and_the_vectors_that_score_writes():
     rows = File(
         "x.parquet", parquet(file=["a", "b"], score=[1.5, -2.0], score_vector=[[1.0, 0.5], [-3.0, 1.0]])
     )
-    np.testing.assert_array_equal(read_scores(rows), [1.5, -2.0])
-    np.testing.assert_array_equal(read_score_vectors(rows), [[1, 0.5], [-3, 1]])
+    np.testing.assert_array_equal(read_table(rows).scores(), [1.5, -2.0])
+    np.testing.assert_array_equal(read_table(rows).vectors(), [[1, 0.5], [-3, 1]])
     np.testing.assert_array_equal(
-        read_score_vectors(File("x.parquet", parquet(a=VECTORS[:, 0], b=VECTORS[:, 1].astype(np.float32)))),
+        read_table(File("x.parquet", parquet(a=VECTORS[:, 0], b=VECTORS[:, 1].astype(np.float32)))).vectors(),
         VECTORS,
     )
     with pytest.raises(IdecodeError, match=r"1 of 2 cells of the column score are empty"):
-        read_scores(File("x.parquet", parquet(file=["a", "b"], score=[1.5, None])))
+        read_table(File("x.parquet", parquet(file=["a", "b"], score=[1.5, None]))).scores()
 
 
 def test_a_parquet_bomb_is_refused_by_what_it_declares(monkeypatch):
     monkeypatch.setattr("idecode_core.files.tables.MAX_SCORES", 1000)
     with pytest.raises(IdecodeError, match="more than 1,000 cells"):
-        read_score_vectors(File("x.parquet", parquet(a=np.zeros(5000))))
+        read_table(File("x.parquet", parquet(a=np.zeros(5000)))).vectors()
 
 
 def test_a_row_of_millions_of_cells_is_refused_before_it_is_parsed() -> None:

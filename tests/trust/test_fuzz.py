@@ -27,7 +27,7 @@ from idecode_core.conformal.judge import judge
 from idecode_core.conformal.multiple import benjamini_hochberg
 from idecode_core.errors import IdecodeError
 from idecode_core.files.archives import File, read_files
-from idecode_core.files.tables import read_score_vectors
+from idecode_core.files.tables import read_table
 from idecode_core.image.read import read_image
 
 EXAMPLES = int(os.environ.get("IDECODE_FUZZ", "40"))
@@ -131,7 +131,7 @@ def test_a_share_of_a_sound_that_is_missing_is_a_share(data: bytes) -> None:
 )
 def test_scores_are_read_or_refused(data: bytes, ending: str) -> None:
     try:
-        vectors = read_score_vectors(File(f"x{ending}", data))
+        vectors = read_table(File(f"x{ending}", data)).vectors()
     except IdecodeError:
         return
     assert vectors.ndim == 2
@@ -220,5 +220,5 @@ def test_the_files_that_are_damaged_were_good() -> None:
     assert all(read_image(data).shape == (10, 9, 3) for data in PICTURES)
     assert all(len(read_sound(data).samples) >= 2000 for data in SOUNDS)
     for data, ending in zip(SCORES, (".npy", ".npz", ".csv"), strict=True):
-        assert read_score_vectors(File(f"x{ending}", data)).shape[1] == 2
+        assert read_table(File(f"x{ending}", data)).vectors().shape[1] == 2
     assert len(read_files([File("x.zip", ZIPS[0])], (".png", ".wav")).files) == 2

@@ -17,7 +17,7 @@ from idecode_core.audio.read import read_sound
 from idecode_core.detector import Detector
 from idecode_core.errors import CheckpointError, InputError
 from idecode_core.files.archives import File
-from idecode_core.files.tables import read_score_vectors
+from idecode_core.files.tables import read_table
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.image.read import read_image
 
@@ -104,7 +104,7 @@ def test_small_numbers_count_as_the_float64_that_they_become() -> None:
         archive.writestr("score_vectors.npy", array.getvalue())
     for file in (File("a.npz", packed.getvalue()), File("a.npy", array.getvalue())):
         with pytest.raises(InputError, match="more than"):
-            read_score_vectors(file)
+            read_table(file).vectors()
 
 
 def test_a_million_empty_tensors_are_refused_at_once(tmp_path: Path) -> None:

@@ -137,9 +137,12 @@ def test_a_calibration_of_other_files_than_the_listed_ones_is_noticed(tmp_path: 
 
 def test_a_pull_that_accepts_anything_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path))
-    monkeypatch.setattr(
-        pull, "pull_zip", lambda url, *, out=None, **_: (tmp_path / "home" / "new").write_text(url)
-    )
+    real = pull.pull
+
+    def accept_zips(url: str, source: str = "", **options: object) -> object:
+        return real(url, source, **options) if source else (tmp_path / "home" / "new").write_text(url)
+
+    monkeypatch.setattr(pull, "pull", accept_zips)
     monkeypatch.setattr(pull, "contents", lambda folder: {path.name: b"" for path in folder.rglob("new")})
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "good.zip").write_bytes(b"")

@@ -260,7 +260,7 @@ def test_an_address_without_a_name_takes_no_detector(site, home, ending, tmp_pat
     )  # whatever is asked for is a detector
     before = tree(tmp_path)
     with pytest.raises(IdecodeError):
-        pulling.pull_zip(f"{address}{ending}", report=lambda _: None)
+        pulling.pull(f"{address}{ending}", report=lambda _: None)
     assert tree(tmp_path) == before
 
 
