@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from idecode_core.cli import inputs
+from idecode_core.errors import InputError
 from idecode_core.files.names import NOUNS, printable
 
 
@@ -92,7 +93,12 @@ def ask(names: Sequence[str]) -> list[int]:
         typer.echo(f"{number:>4}  {printable(name)}", err=True)
     while True:
         typer.echo("Numbers of those that do not belong (none: just Enter):", err=True)
-        words = sys.stdin.readline().replace(",", " ").split()
+        line = sys.stdin.readline()
+        if not line:
+            raise InputError(
+                "--review asks on standard input, and it ended: expected numbers or just Enter. Answer there."
+            )
+        words = line.replace(",", " ").split()
         if all(word.isascii() and word.isdigit() and 1 <= int(word) <= len(names) for word in words):
             return sorted({int(word) - 1 for word in words})
         inputs.complain(f"Expected numbers from 1 to {len(names)}, such as 1 3 4, got {' '.join(words)!r}.")

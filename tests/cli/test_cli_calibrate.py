@@ -58,6 +58,10 @@ def test_calibrate_shows_the_strangest_and_takes_out_what_does_not_belong(run, m
     assert "## Reviewed" in (tmp_path / "mine" / "card.md").read_text()
     status, _, err = run("calibrate", "own", "--out", "more", "--n-max", 2, "--review", 93)
     assert (status, "Between 1 and 92 of 93" in err) == (2, True)
+    status, _, err = run(
+        "calibrate", "own", "--out", "more", "--n-max", 2, "--review", 6
+    )  # nobody is there any more
+    assert (status, "it ended" in err, (tmp_path / "more").exists()) == (2, True, False)
 
 
 def test_calibrate_overwrites_nothing_and_leaves_nothing_after_a_bad_file(run, files, tmp_path):
