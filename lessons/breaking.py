@@ -122,9 +122,6 @@ class Run:
 
     p_values: FloatArray  # (repeats, tests) of iD test points; uniform when all is well
     ood_p_values: FloatArray  # (repeats, tests) of OOD test points
-    epsilons: FloatArray  # (epsilons,)
-    false_detection_rates: FloatArray  # (repeats, epsilons): share of iD test points flagged
-    detection_rates: FloatArray  # (repeats, epsilons): share of OOD test points flagged
 
     def mean_false_detection_rate(self, epsilon: float) -> float:
         """The mean over repeats; Theorem 1 says at most epsilon."""
@@ -140,8 +137,6 @@ class Comparison:
     """An intact and a broken run, and why they differ."""
 
     switch: Switch
-    k: int
-    n: int
     intact: Run
     broken: Run
 
@@ -173,7 +168,6 @@ def break_it(
     n: int = 5,
     tests: int = 100,
     repeats: int = 200,
-    epsilons: FloatArray | None = None,
 ) -> Comparison:
     """The intact and the broken run of one switch (a key of SWITCHES), with independent random numbers.
 
@@ -187,29 +181,11 @@ def break_it(
         raise SettingError(
             f"k, n, tests and repeats must be at least 1, got {k}, {n}, {tests} and {repeats}."
         )
-    grid = np.arange(1, 51) / 100 if epsilons is None else np.asarray(epsilons, dtype=np.float64)
-    chosen = SWITCHES[switch]
-    runs = [
-        _run(setup, k, n, tests, repeats, grid, generator=child)
-        for setup, child in zip((chosen.intact, chosen.broken), generator.spawn(2), strict=True)
-    ]
-    return Comparison(chosen, k, n, *runs)
-
-
-def _run(
-    setup: Setup,
-    k: int,
-    n: int,
-    tests: int,
-    repeats: int,
-    epsilons: FloatArray,
-    *,
-    generator: np.random.Generator,
-) -> Run:
-    results = [_repeat(setup, k, n, tests, generator=generator) for _ in range(repeats)]
-    p, ood_p = (np.stack(column) for column in zip(*results, strict=True))  # both (repeats, tests)
-    rates, ood_rates = (np.mean(v[:, :, None] < epsilons, axis=1) for v in (p, ood_p))  # (repeats, epsilons)
-    return Run(p, ood_p, epsilons, rates, ood_rates)
+    chosen, runs = SWITCHES[switch], []
+    for setup, child in zip((chosen.intact, chosen.broken), generator.spawn(2), strict=True):
+        results = [_repeat(setup, k, n, tests, generator=child) for _ in range(repeats)]
+        runs.append(Run(*map(np.stack, zip(*results, strict=True))))
+    return Comparison(chosen, *runs)
 
 
 def _repeat(

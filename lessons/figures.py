@@ -91,46 +91,21 @@ def _outside(angle: float) -> str:
     return ("top center", "middle right", "bottom center", "middle left")[round(angle % 360 / 90) % 4]
 
 
-def rank_line(
-    scores: ArrayLike,
-    test_score: float,
-    *,
-    x_title: str,
-    flagged: bool = False,
-    threshold: float | None = None,
-    angles: ArrayLike | None = None,
-    test_angle: float = 0.0,
-) -> go.Figure:
-    """Calibration scores as dots on a line, the newcomer among them; those at least as strange stand out.
-
-    With `angles` (degrees, clockwise from up) each dot is an arrow.
-    """
-    unordered = conformal.checked_scores(scores, "scores")
-    order = np.argsort(unordered, kind="stable")
-    s = unordered[order]
-    turned = np.zeros(s.size) if angles is None else np.asarray(angles, dtype=np.float64)[order]
-    heights = _stacked(s, width=max(float(s.max()), test_score, 1e-9) / 32)
-    symbol, size = ("circle", 13) if angles is None else ("arrow", 24)
+def rank_line(scores: ArrayLike, test_score: float, *, x_title: str, flagged: bool = False) -> go.Figure:
+    """Calibration scores as dots on a line, the newcomer among them; those at least as strange stand out."""
+    s = np.sort(conformal.checked_scores(scores, "scores"))
+    right = max(float(s[-1]), test_score)
+    heights = _stacked(s, width=max(right, 1e-9) / 32)
     figure = go.Figure()
     for name, here, opacity in (
         ("less strange than the newcomer", s < test_score, 0.45),
         ("at least as strange", s >= test_score, 1.0),
     ):
-        look = {
-            "symbol": symbol,
-            "size": size,
-            "color": CALIBRATION,
-            "opacity": opacity,
-            "angle": turned[here],
-        }
+        look = {"size": 13, "color": CALIBRATION, "opacity": opacity}
         figure.add_trace(points(s[here], heights[here], name, "calibration point: %{x:.1f}", **look))
-    right = max(float(s[-1]), test_score)
     at = "middle left" if test_score > 0.8 * right else "middle right"
-    marker = {"symbol": symbol, "size": size + 9, "angle": test_angle}
-    figure.add_trace(newcomer([test_score], [0.0], ": %{x:.1f}", flagged=flagged, at=at, **marker))
+    figure.add_trace(newcomer([test_score], [0.0], ": %{x:.1f}", flagged=flagged, at=at, size=22))
     figure.add_vline(x=test_score, line={"color": OOD if flagged else ID, "width": 1, "dash": "dot"})
-    if threshold is not None and np.isfinite(threshold):
-        mark_threshold(figure, threshold, "flagged beyond", on_left=threshold > 0.6 * right)
     up = {"range": [-1.0, max(4.0, heights.max() + 0.8)], "showticklabels": False, "showgrid": False}
     return finish(figure, x_title, "calibration points", 270, WITHOUT_LEGEND | {"yaxis": up})
 

@@ -99,9 +99,6 @@ class StreamRun:
     """One stream and what each watcher made of it. Times are 0-based; the change is between change_at - 1 and it."""
 
     change_at: int
-    alpha: float  # Ville: the probability of any alarm without a change is at most alpha
-    mean_time: float  # CUSUM: the mean time to a false alarm is at least this
-    scores: FloatArray  # (length,)
     p_values: FloatArray  # (length,) smoothed, online
     watchers: dict[str, StreamAlarms]  # each martingale's name, and "CUSUM" (of the power martingale)
 
@@ -127,6 +124,8 @@ def changing_stream(
 ) -> StreamRun:
     """A stream of `length` scores that changes at `change_at` (`change_at=length`: never), after k calibration scores.
 
+    Without a change the probability of any alarm by Ville is at most `alpha`, the mean time to one by CUSUM at least `mean_time`.
+
     >>> run = changing_stream(generator=np.random.default_rng(0))
     >>> run.false_alarms("simple jumper"), run.delay("CUSUM") < 50
     (0, True)
@@ -140,4 +139,4 @@ def changing_stream(
     p = online_p_values(generator.normal(size=k), scores, generator=generator)
     watchers = {name: ville_alarms(p, martingale, alpha=alpha) for name, martingale in MARTINGALES.items()}
     watchers["CUSUM"] = cusum_alarms(p, log_power, mean_time=mean_time)
-    return StreamRun(change_at, alpha, mean_time, scores, p, watchers)
+    return StreamRun(change_at, p, watchers)

@@ -1,7 +1,5 @@
 """Figures of the lessons: they say what their axes are, keep to the palette, and show the numbers given."""
 
-import math
-
 import numpy as np
 import plotly.graph_objects as go
 import pytest
@@ -21,8 +19,7 @@ def figures() -> dict[str, go.Figure]:
     run = break_it("naive_fisher", generator=np.random.default_rng(0), repeats=5).broken
     watchers = {n: (w.log_path, w.log_threshold, w.alarms) for n, w in list(changing.watchers.items())[-2:]}
     return {
-        "rank_line": plots.rank_line(SCORES, 7.0, x_title="score", flagged=True, threshold=8.0),
-        "arrows": plots.rank_line(SCORES, 2.0, x_title="lean", angles=SCORES, test_angle=2.0),
+        "rank_line": plots.rank_line(SCORES, 7.0, x_title="score", flagged=True),
         "p_value_bars": plots.p_value_bars(np.arange(1, 21) / 20, k=19, epsilon=0.1),
         "uniformity": plots.uniformity(run.p_values, epsilon=0.05, top=2.0),
         "batch_ranks": plots.batch_ranks(
@@ -75,10 +72,6 @@ def test_friends_at_least_as_strange_stand_out_and_ties_are_among_them():
 @pytest.mark.parametrize(("flagged", "colour"), [(True, OOD), (False, ID)])
 def test_a_newcomer_has_the_colour_of_its_verdict(flagged, colour):
     assert plots.rank_line(SCORES, 7.0, x_title="score", flagged=flagged).data[2].marker.color == colour
-
-
-def test_a_threshold_at_infinity_is_not_drawn():
-    assert len(plots.rank_line(SCORES, 7.0, x_title="score", threshold=math.inf).layout.shapes) == 1
 
 
 def test_the_arc_on_the_clock_is_the_error_even_across_twelve():
