@@ -14,7 +14,7 @@ from idecode_core.plots.passes import auroc_against_passes, passes_words
 from idecode_core.quality.cost import COSTS, NS, Costed, costed_methods
 from idecode_core.quality.side_by_side import DetectorOnSet
 from idecode_core.report.evaluations import detectors_notebook, detectors_report
-from ui.evaluate.source import Source, on_set, other_source, rival_source
+from ui.evaluate.source import Source, on_set, rival_source, stored_source
 from ui.frame.cache import Stamps, get_configs, stamps
 from ui.frame.detectors import in_order
 from ui.frame.export import download_row
@@ -91,7 +91,7 @@ def detectors_view(source: Source, selected: str, n: int, settings: Chosen) -> N
 
 def stored_scores(name: str) -> Source | None:
     configs = get_configs()
-    return other_source(configs[name]) if name in configs else rival_source(name)
+    return stored_source(configs[name], silent=True) if name in configs else rival_source(name)
 
 
 def line(row: DetectorOnSet) -> dict[str, str]:

@@ -16,7 +16,7 @@ from idecode_core.files.names import SCORES_BYTES
 from idecode_core.files.tables import read_table
 from idecode_core.folder.settings import FolderSettings, checkpoint_root
 from idecode_core.folder.shelf import DRAWS_PER_RUN, ScoreSet, score_paths
-from idecode_core.folder.stored import Stored, open_rival, rival_places
+from idecode_core.folder.stored import open_rival, rival_places
 from idecode_core.quality.methods import Evaluation, bounds_of, evaluate_sets, method_scores
 from idecode_core.quality.metrics import Bounds
 from idecode_core.quality.side_by_side import (
@@ -73,19 +73,24 @@ class Source:
         return min(DRAWS_PER_RUN, *drawn)
 
 
-def stored_source(config: FolderSettings) -> Source | None:
-    """The detector's stored scores, or None after saying how to make some."""
-    stored = stored_or_said(config)
+def stored_source(config: FolderSettings, *, silent: bool = False) -> Source | None:
+    """The detector's stored scores, or None after saying how to make some; without a word for a detector that was not asked for."""
+    stored = (stored_or_none if silent else stored_or_said)(config)
     if stored is None or not stored.ood_sets:
-        no_scores(config)
+        if not silent:
+            no_scores(config)
         return None
-    return source_of(config, stored)
-
-
-def other_source(config: FolderSettings) -> Source | None:
-    """The same for a detector that the visitor has not asked for: without a word where it has no scores."""
-    stored = stored_or_none(config)
-    return source_of(config, stored) if stored is not None and stored.ood_sets else None
+    return Source(
+        f"{config.folder}:{stored_stamps(config)}",
+        True,
+        config.name,
+        str(config.folder),
+        stored.calibration,
+        stored.id_set,
+        stored.ood_sets,
+        config.dataset,
+        stored.transforms,
+    )
 
 
 def rival_source(name: str) -> Source | None:
@@ -99,20 +104,6 @@ def rival_source(name: str) -> Source | None:
         return None
     return Source(
         f"rival:{name}:{when}", True, rival.title, "", rival.calibration, rival.id_set, rival.ood_sets
-    )
-
-
-def source_of(config: FolderSettings, stored: Stored) -> Source:
-    return Source(
-        f"{config.folder}:{stored_stamps(config)}",
-        True,
-        config.name,
-        str(config.folder),
-        stored.calibration,
-        stored.id_set,
-        stored.ood_sets,
-        config.dataset,
-        stored.transforms,
     )
 
 

@@ -175,8 +175,13 @@ def worst(source: Source, ood_set: ScoreSet, n: int, epsilon: float, aggregate: 
         st.caption(f"Those of {score_set.label} that {words}. {counted(extreme, is_ood, epsilon)}")
         pictures = _pictures(source, score_set, tuple(extreme.places))
         if pictures is None:
+            how = (
+                "put the dataset into the data folder (`idecode data` says where) and look again."
+                if source.shared
+                else "scores came without files; bring the files under *My files*."
+            )
             st.caption(
-                f"The pictures of {score_set.label} that were scored are not here: {_how(source, score_set)} "
+                f"The pictures of {score_set.label} that were scored are not here: {how} "
                 f"Their rows are {', '.join(str(i + 1) for i in extreme.places)}."
             )
             continue
@@ -233,9 +238,3 @@ def _from_dataset(source: Source, score_set: ScoreSet, places: tuple[int, ...]) 
     if not np.allclose(again, score_set.score_vectors[places[0], :CHECKED], rtol=1e-2, atol=1e-3):
         return None  # another edition of the dataset, with other pictures in these rows
     return [smaller(x[i], THUMBNAIL) for i in places]
-
-
-def _how(source: Source, score_set: ScoreSet) -> str:
-    if not source.shared:
-        return "scores came without files; bring the files under *My files*."
-    return "put the dataset into the data folder (`idecode data` says where) and look again."

@@ -70,9 +70,11 @@ def settings_bar(title: str = "", draws: int | None = None) -> Chosen:
                 choose_detector(configs, offered)
         config = configs[st.session_state["detector"]]
         n_max = draws or config.n_max
-        settle_n(n_max)
-        if n_max == 1:
-            wanted.pop("n", None)  # the bar says why there is none
+        st.session_state["n_max"] = n_max
+        if n_max == 1:  # n waits for a detector that has one, and the bar says why there is none
+            wanted.pop("n", None)
+        elif st.session_state.get("n", 1) > n_max:
+            st.session_state["n"] = n_max
         # Also where it is written in another way than Streamlit would.
         if (epsilon := usable_epsilon(wanted.get("epsilon"))) is not None:
             st.session_state["epsilon"] = epsilon
@@ -92,13 +94,6 @@ def settings_bar(title: str = "", draws: int | None = None) -> Chosen:
     session.in_sidebar()
     links.keep("settings", KEYS)
     return current()
-
-
-def settle_n(n_max: int) -> None:
-    """Before the slider is drawn: n within its range. Where there is none, n waits for a detector that has one."""
-    st.session_state["n_max"] = n_max
-    if n_max > 1 and st.session_state.get("n", 1) > n_max:
-        st.session_state["n"] = n_max
 
 
 def explain_unmet_link(wanted: Mapping[str, str], config: FolderSettings) -> None:

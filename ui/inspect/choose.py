@@ -44,7 +44,6 @@ def bring_files(modality: Modality) -> list[Sample]:
     if changed:
         clear()  # whatever happens now, nothing of before is shown as if it were the new upload's
         others = [file for file in held if file.name.lower().endswith(other_extensions(modality))]
-        st.session_state["other_kind"] = [file.name for file in others]
         st.session_state["other_files"] = others
         keep_files([file for file in held if file not in others], modality)
     refused(st.session_state.get("refused", []))
@@ -69,11 +68,6 @@ def keep_files(files: Sequence[Any], modality: Modality) -> None:
             f"{len(samples):,} files came; the first {MOST:,} are kept. Use `idecode score` on the command line for more."
         )
     st.session_state["uploads"], st.session_state["refused"] = samples[:MOST], sentences
-
-
-def nothing_readable() -> bool:
-    """Whether files came and none of them could be used."""
-    return bool(st.session_state.get("refused")) and not st.session_state.get("uploads")
 
 
 def clear() -> None:
@@ -115,7 +109,7 @@ def choose_samples(config: FolderSettings) -> list[Sample]:
 
 def offer_to_switch(config: FolderSettings) -> bool:
     """Whether files of the other kind wait: a click, and a detector that takes them does."""
-    waiting, configs = st.session_state.get("other_kind"), get_configs()
+    waiting, configs = [file.name for file in st.session_state.get("other_files", ())], get_configs()
     other = next((name for name in in_order(configs) if configs[name].modality != config.modality), None)
     if not waiting or other is None:
         return False
@@ -134,7 +128,7 @@ def offer_to_switch(config: FolderSettings) -> bool:
 
 def _switch(name: str) -> None:
     """The files that waited are taken in by the other detector's kind."""
-    st.session_state["other_kind"], st.session_state["detector"] = [], name
+    st.session_state["detector"] = name
     modality = modality_of(get_configs()[name])
     st.session_state[f"{modality.prefix}source"] = "Files"
     keep_files(st.session_state.pop("other_files", ()), modality)
@@ -184,7 +178,7 @@ def from_files(config: FolderSettings, modality: Modality) -> list[Sample]:
     wanted = st.session_state["sample"] or ""
     if wanted.startswith("file-") and not samples:
         links.say_not_carried(wanted)
-    elif nothing_readable():
+    elif st.session_state.get("refused") and not st.session_state.get("uploads"):
         st.info(
             "None of the files could be read, so there is nothing to judge; what was here before is gone."
         )
