@@ -41,15 +41,17 @@ with guard():
             if len(samples) == 1:
                 look_at(detector, samples[0], settings.seed)  # scores and variants from one pass
             samples, vectors = score_batch(detector, samples, settings.seed)
+    from ui.inspect.batch import Batch
     from ui.inspect.draws import STYLE
     from ui.inspect.export import export
     from ui.inspect.verdict import depth, results
 
+    batch = Batch(config, detector, samples, vectors)
     st.html(STYLE)
     with show:
-        screen = results(config, detector, samples, vectors)
-        tag_row(samples, vectors, screen)
-    depth(config, detector, samples, vectors)
-    export(config, detector, samples, vectors, screen)
+        results(batch)
+        tag_row(batch)
+    depth(batch)
+    export(batch)
     with notices:
-        explain_unmet_link(wanted, samples[screen.row])
+        explain_unmet_link(wanted, samples[batch.row])

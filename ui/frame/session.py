@@ -4,7 +4,6 @@ Sessions lie on the machine that the app runs on. They are shown to who has the 
 """
 
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hmac import compare_digest
@@ -24,9 +23,6 @@ from ui.frame.panels import JUDGED, panel, rerun_on, rerun_panels
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    from idecode_core.conformal.judge import Judgement
     from ui.frame.samples import Modality, Sample
 
 TAGS = ("wrong verdict", "check")
@@ -192,13 +188,13 @@ def from_session(_: object, modality: "Modality") -> "list[Sample]":
 
 
 @panel("tags", on=(*JUDGED, "row", "tags"))
-def tag_row(samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any) -> None:
+def tag_row(batch: Any) -> None:
     """Tags and a note on the input that is looked at, saved at once; nothing without a session."""
     session = opened()
     if session is None:
         return
-    _keep_verdicts(session, samples, vectors, screen)
-    sample = samples[min(screen.row, len(samples) - 1)]
+    _keep_verdicts(session, batch)
+    sample = batch.samples[batch.row]
     key = sample.content_hash
     if key not in {item.content_hash for item in session.inputs}:
         return
@@ -248,25 +244,22 @@ def judge_settings() -> JudgeSettings:
     return JudgeSettings(now.n, now.epsilon, None, now.aggregate, now.seed, now.smoothed)
 
 
-def _keep_verdicts(
-    session: Session, samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any
-) -> None:
+def _keep_verdicts(session: Session, batch: Any) -> None:
     """What the page shows now, in the session, if it is of the session's inputs under its detector."""
-    judgement: Judgement = screen.judgement
     settings = judge_settings()
     if settings == session.settings or st.session_state["detector"] != (
         session.detector.folder or session.detector.name
     ):
         return
-    if [sample.content_hash for sample in samples] == [item.content_hash for item in session.inputs]:
-        session.judged(settings, vectors[:, : settings.n], judgement.p_values)
+    if [sample.content_hash for sample in batch.samples] == [item.content_hash for item in session.inputs]:
+        session.judged(settings, batch.vectors[:, : settings.n], batch.judgement.p_values)
         save(session)
     elif replace(settings, epsilon=session.settings.epsilon) == session.settings:
         session.settings = settings
         save(session)
 
 
-def keep_button(config: Any, samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any) -> None:
+def keep_button(batch: Any) -> None:
     """Begin a session with what is on the page; nothing where one is open, or the visitor sits at another machine."""
     if opened() is not None or not at_this_machine():
         return
@@ -274,34 +267,29 @@ def keep_button(config: Any, samples: "Sequence[Sample]", vectors: "NDArray[Any]
 
     with st.popover("Keep as a session", icon=":material/create_new_folder:"):
         st.caption("These files, their verdicts and your settings, in a folder that a notebook can open too.")
+        folder = batch.config.folder.name
         name = st.text_input(
             "Name of the session",
-            free_name(config.folder.name),
-            key=f"session_name_{config.folder.name}",
+            free_name(folder),
+            key=f"session_name_{folder}",
             max_chars=LONGEST_TITLE,
         )
-        kept = (name, config, tuple(samples), vectors, screen)
-        st.button("Keep", key="keep_session", type="primary", on_click=_begin, args=kept)
+        st.button("Keep", key="keep_session", type="primary", on_click=_begin, args=(name, batch))
 
 
-def _begin(name: str, config: Any, samples: "Sequence[Sample]", vectors: "NDArray[Any]", screen: Any) -> None:
+def _begin(name: str, batch: Any) -> None:
     from idecode_core.session.making import session_of_files
-    from ui.frame.cache import get_detector
 
     try:
         settings = judge_settings()
+        vectors, p_values = batch.vectors[:, : settings.n], batch.judgement.p_values
         session = session_of_files(
-            get_detector(config),
-            settings,
-            samples,
-            vectors[:, : settings.n],
-            screen.judgement.p_values,
-            name=name.strip(),
+            batch.detector, settings, batch.samples, vectors, p_values, name=name.strip()
         )
         for run in st.session_state.get("pins", ()):
             session.pin(run.title, run.detector, run.settings, run.numbers)
         st.session_state["session_open"] = session.save()
-        st.session_state["session_samples"] = (list(samples), [])
+        st.session_state["session_samples"] = (list(batch.samples), [])
     except IdecodeError as error:
         st.session_state["session_trouble"] = str(error)
     rerun_panels()  # the whole page: the name, or what was wrong with it, stands outside of this panel

@@ -3,6 +3,7 @@ a table or a grid of pictures."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,58 @@ from numpy.typing import NDArray
 
 from idecode_core.conformal import FalseDetectionLaw, observed_band
 from idecode_core.conformal.judge import Judgement
+from idecode_core.detector import Detector
 from idecode_core.files.names import defused
+from idecode_core.folder.settings import FolderSettings
 from idecode_core.plots.style import DARK, ID, LIGHT, OOD
+from idecode_core.scorer import Inspected
 from idecode_core.verdict import counting
 from ui.frame.links import LINKED, one_of
 from ui.frame.look import is_dark
 from ui.frame.messages import escape
 from ui.frame.panels import rerun_on
 from ui.frame.samples import Sample, data_uri
-from ui.frame.scores import content_key
+from ui.frame.scores import content_key, verdicts
 from ui.frame.session import opened
+from ui.frame.settings import current
+from ui.inspect.choose import look_at
+
+
+@dataclass(eq=False)
+class Batch:
+    """The files that the page looks at under one detector; and what its panels show of them now, for downloads, which are made when
+    they are asked for."""
+
+    config: FolderSettings
+    detector: Detector
+    samples: Sequence[Sample]
+    vectors: NDArray[np.float64]  # (batch, n_max)
+
+    def __post_init__(self) -> None:
+        self.judge()
+        settle_row(self.samples, self.judgement)
+        self.look()
+
+    def judge(self) -> None:
+        """As the visitor wants the files judged now: each alone, or all together."""
+        together = len(self.samples) > 1 and st.session_state.get("rule") == "together"
+        hashes = [sample.content_hash for sample in self.samples]
+        self.settings = current()
+        self.judgement = verdicts(self.detector, hashes, self.vectors, self.settings, together=together)
+
+    def look(self) -> Sample:
+        """The file that is looked at now."""
+        self.row = min(int(st.session_state.get("row") or 0), len(self.samples) - 1)
+        return self.samples[self.row]
+
+    def inspect(self) -> Inspected:
+        """That file in full, at n_max."""
+        return look_at(self.detector, self.look(), current().seed)
+
+    def scores(self) -> NDArray[np.float64]:
+        """Its scores, (n,)."""
+        self.look()
+        return self.vectors[self.row, : current().n]
 
 
 def step_buttons(
@@ -62,10 +105,6 @@ def settle_row(samples: Sequence[Sample], judgement: Judgement) -> None:
     st.session_state["row"] = (
         addresses.index(wanted) if wanted in addresses else int(strangest_first(judgement)[0])
     )
-
-
-def chosen_row(samples: Sequence[Sample]) -> int:
-    return min(int(st.session_state.get("row") or 0), len(samples) - 1)
 
 
 def summary(judgement: Judgement) -> str:

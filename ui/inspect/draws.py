@@ -27,11 +27,10 @@ from ui.frame.links import link_value, put_in_link
 from ui.frame.look import CHART, chart, themed
 from ui.frame.messages import escape
 from ui.frame.panels import JUDGED, panel, rerun_on
-from ui.frame.samples import Sample, data_uri, png
+from ui.frame.samples import data_uri, png
 from ui.frame.scores import MAX_INSPECTED, growing_p_values, vectors_over_seeds, verdicts
 from ui.frame.settings import current
-from ui.inspect.batch import chosen_row, step_buttons
-from ui.inspect.choose import look_at
+from ui.inspect.batch import Batch, step_buttons
 
 SEEDS = 10
 GAP = 2  # pixels between the variants of a strip
@@ -45,13 +44,10 @@ STYLE = """
 
 
 @panel("draws", on=("n", "row", "draw"))
-def draws(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+def draws(batch: Batch) -> None:
     """The variants with their scores. The link follows the choice."""
-    settings, row = current(), chosen_row(samples)
-    sample, scores = samples[row], vectors[row, : settings.n]
-    inspected = look_at(detector, sample, settings.seed)
-    by_draw = grouped((detector, settings.seed, sample.content_hash), inspected)[: settings.n]
-    chosen = chosen_draw(scores)
+    scores = batch.scores()
+    by_draw, chosen = grouped(batch)[: len(scores)], chosen_draw(scores)
     # The strangest draw needs no word in the link. It changes with n, and a message that is on its way while the slider moves
     # would put an old n into the URL: a message carries the whole query.
     put_in_link("draw", None if st.session_state["draw"] is None else str(chosen + 1))
@@ -67,13 +63,13 @@ def draws(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.flo
 
 
 @panel("scores_chart", on=("n", "row", "draw"))
-def scores_chart(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+def scores_chart(batch: Batch) -> None:
     """The scores of single draws over the calibration band."""
-    scores = vectors[chosen_row(samples), : current().n]
+    scores, band = batch.scores(), batch.detector.calibration.score_vectors.ravel()
     chosen = chosen_draw(scores)
     key = f"draw_chart_{chosen}"  # a new chart for each choice, so that no old selection lingers in it
     st.plotly_chart(
-        themed(figures.draw_scores(scores, detector.calibration.score_vectors.ravel(), chosen, height=216)),
+        themed(figures.draw_scores(scores, band, chosen, height=216)),
         key=key,
         on_select=lambda: _choose(_clicked(st.session_state[key])),
         selection_mode="points",
@@ -83,26 +79,24 @@ def scores_chart(detector: Detector, samples: Sequence[Sample], vectors: NDArray
 
 
 @panel("explain", on=("n", "row", "draw"))
-def explain(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+def explain(batch: Batch) -> None:
     """The chosen draw enlarged, and its score in parts; without draws, the one score in parts."""
-    settings, row = current(), chosen_row(samples)
-    sample, scores = samples[row], vectors[row, : settings.n]
-    inspected = look_at(detector, sample, settings.seed)
+    detector, scores, inspected = batch.detector, batch.scores(), batch.inspect()
     if detector.calibration.n_max == 1:
         st.markdown(f"It scores **{scores[0]:.3g}**.")
         why(detector, inspected, 0, inspected.variants)
         return
-    by_draw = grouped((detector, settings.seed, sample.content_hash), inspected)
     chosen = chosen_draw(scores)
+    variants, _ = grouped(batch)[chosen]
     share = places(detector.calibration, scores)[chosen]
     st.markdown(
         f"**Draw {chosen + 1}** scores **{scores[chosen]:.3g}**: stranger than {share:.1%} of single calibration draws."
     )
     left, right = st.columns(2, gap="large")
     with left, st.container(key="chosen"):
-        sample.modality.enlarge(detector, inspected, by_draw[chosen][0])
+        batch.look().modality.enlarge(detector, inspected, variants)
     with right:
-        why(detector, inspected, chosen, by_draw[chosen][0])
+        why(detector, inspected, chosen, variants)
 
 
 def why(detector: Detector, inspected: Inspected, draw: int, variants: Sequence[Variant]) -> None:
@@ -130,23 +124,24 @@ def why(detector: Detector, inspected: Inspected, draw: int, variants: Sequence[
     st.caption("  \n".join([*lines, escape(words)] if words else lines))
 
 
-def chance(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+def chance(batch: Batch) -> None:
     """What more draws, and other draws, do to the p-value."""
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("### More transforms")
         st.caption("Does the p-value settle as n grows? If it still wanders at the right, use more.")
-        growth(detector, samples, vectors)
+        growth(batch)
     with right:
         st.markdown("### Other transforms")
-        drawn(detector, samples)
+        drawn(batch)
 
 
 @panel("growth", on=(*JUDGED, "row"))
-def growth(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+def growth(batch: Batch) -> None:
     """The p-value against the number of draws."""
-    settings, row = current(), chosen_row(samples)
-    p_values = growing_p_values(detector, samples[row], vectors[row], settings.seed, settings.aggregate)
+    settings, sample = current(), batch.look()
+    vector = batch.vectors[batch.row]
+    p_values = growing_p_values(batch.detector, sample, vector, settings.seed, settings.aggregate)
     chart(
         figures.p_as_n_grows(p_values, settings.epsilon, settings.n),
         key="growth_chart",
@@ -155,9 +150,9 @@ def growth(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.fl
 
 
 @panel("drawn", on=(*JUDGED, "row"))
-def drawn(detector: Detector, samples: Sequence[Sample]) -> None:
+def drawn(batch: Batch) -> None:
     """The p-value under ten seeds, once the visitor asked for it."""
-    settings, sample = current(), samples[chosen_row(samples)]
+    detector, settings, sample = batch.detector, current(), batch.look()
     drawn_for = (detector.name, sample.content_hash, settings.seed)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
@@ -193,11 +188,13 @@ def _next_seed() -> None:
     st.rerun()
 
 
-def grouped(key: object, inspected: Inspected) -> list[tuple[list[Variant], str]]:
+def grouped(batch: Batch) -> list[tuple[list[Variant], str]]:
     """For each draw its variants, and one small picture of them all as the browser takes it; made once for all n."""
+    key = (batch.detector, current().seed, batch.look().content_hash)
 
     def make() -> list[tuple[list[Variant], str]]:
-        groups = [list(group) for _, group in groupby(inspected.variants, key=lambda variant: variant.draw)]
+        variants = batch.inspect().variants
+        groups = [list(group) for _, group in groupby(variants, key=lambda variant: variant.draw)]
         return [(group, data_uri(png(side_by_side([view.image for view in group])))) for group in groups]
 
     return remembered("strip_store", MAX_INSPECTED, key, make)

@@ -1,15 +1,10 @@
 """The batch of the Inspect page as files to keep."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
 from idecode_core.audio.scorer import InspectedSound, TakesSounds
-from idecode_core.conformal.judge import Verdict, p_by_n
+from idecode_core.conformal.judge import p_by_n
 from idecode_core.detector import Detector
-from idecode_core.folder.settings import FolderSettings
 from idecode_core.plots import inspect
 from idecode_core.quality.strength import power, power_sentence
 from idecode_core.report import (
@@ -27,56 +22,47 @@ from idecode_core.scorer import Inspected
 from ui.frame.cache import session_store
 from ui.frame.export import download_row, pin_judgement, pinned_runs
 from ui.frame.panels import JUDGED, panel
-from ui.frame.samples import Sample, png
+from ui.frame.samples import png
 from ui.frame.scores import MAX_INSPECTED, stored_or_none
 from ui.frame.session import keep_button, opened
-from ui.frame.settings import Chosen
+from ui.inspect.batch import Batch
 from ui.inspect.strange import LOOK_FOR_MASKS, map_export, map_key, map_store, masks_figure
 
 MOST_VARIANTS = 60
 
-if TYPE_CHECKING:
-    from ui.inspect.verdict import OnScreen
-
 
 @panel("export", on=(*JUDGED, "rule"))
-def export(
-    config: FolderSettings,
-    detector: Detector,
-    samples: Sequence[Sample],
-    vectors: NDArray[np.float64],
-    screen: "OnScreen",
-) -> None:
+def export(batch: Batch) -> None:
     """Files, a pinned run or a session of what is on the screen at the click; the figures are those of the chosen row."""
 
     def inspection() -> Inspection:
-        settings = screen.settings
+        settings = batch.settings
         return inspect_batch(
-            detector,
+            batch.detector,
             settings.detector,
-            samples,
-            vectors,
-            screen.judgement,
+            batch.samples,
+            batch.vectors,
+            batch.judgement,
             n=settings.n,
             aggregate=settings.aggregate,
             smoothed=settings.smoothed,
             seed=settings.seed,
-            row=screen.row,
+            row=batch.row,
         )
 
     # Session state is read here, in the page's own thread, and not at the click.
     maps, inspected_before = map_store(), session_store("inspected_store", MAX_INSPECTED)
-    stored = stored_or_none(config)
+    stored, detector = stored_or_none(batch.config), batch.detector
 
     def report() -> Report:
-        row, settings = screen.row, screen.settings
-        sample, name = samples[row], samples[row].name
+        sample, settings = batch.samples[batch.row], batch.settings
+        name = sample.name
         inspected = inspected_before.get((detector, settings.seed, sample.content_hash))
         mapped = maps.get(map_key(detector, sample, settings))
         return inspection_report(
             inspection(),
             (
-                *figures(detector, name, vectors[row], screen.judgement[row], settings),
+                *figures(batch),
                 *(why_figures(detector, name, inspected, settings.n) if inspected else ()),
                 *(map_export(name, mapped) if mapped else ()),
             ),
@@ -88,29 +74,27 @@ def export(
         )
 
     def beside() -> None:
-        pin_judgement(f"{len(samples)} on Inspect", screen.judgement)
-        keep_button(config, samples, vectors, screen)
+        pin_judgement(f"{len(batch.samples)} on Inspect", batch.judgement)
+        keep_button(batch)
 
     download_row(
         "inspection",
         report=report,
         notebook=lambda: inspection_notebook(inspection(), inspection_files(inspection(), detector)),
-        in_session=(lambda: inspection_notebook(inspection(), {}, "."))
-        if is_the_session(config, samples)
-        else None,
+        in_session=(lambda: inspection_notebook(inspection(), {}, ".")) if is_the_session(batch) else None,
         key="inspection",
         beside=beside,
     )
     pinned_runs()
 
 
-def is_the_session(config: FolderSettings, samples: Sequence[Sample]) -> bool:
+def is_the_session(batch: Batch) -> bool:
     """Whether the page shows the open session, so that a notebook in its folder reads it there."""
     session = opened()
     return (
         session is not None
-        and session.detector.scorer_sha256 == config.scorer_sha256
-        and [entry.content_hash for entry in session.inputs] == [sample.content_hash for sample in samples]
+        and session.detector.scorer_sha256 == batch.config.scorer_sha256
+        and [entry.content_hash for entry in session.inputs] == [file.content_hash for file in batch.samples]
     )
 
 
@@ -123,10 +107,9 @@ def variants(inspected: Inspected, n: int) -> tuple[Picture, ...]:
     )[:MOST_VARIANTS]
 
 
-def figures(
-    detector: Detector, name: str, vector: NDArray[np.float64], verdict: Verdict, settings: Chosen
-) -> tuple[Figure, ...]:
-    calibration = detector.calibration
+def figures(batch: Batch) -> tuple[Figure, ...]:
+    calibration, settings, row = batch.detector.calibration, batch.settings, batch.row
+    name, vector, verdict = batch.samples[row].name, batch.vectors[row], batch.judgement[row]
     scores = calibration.scores(settings.n, settings.aggregate)
     return (
         Figure(

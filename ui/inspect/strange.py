@@ -1,6 +1,5 @@
 """Where is it strange? For pictures a map of how the score falls when parts are hidden, for sounds the masks that moved it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +20,8 @@ from ui.frame.panels import panel
 from ui.frame.samples import Sample
 from ui.frame.scores import MAX_INSPECTED
 from ui.frame.settings import Chosen, current
-from ui.inspect.batch import chosen_row
-from ui.inspect.choose import input_pictures, look_at, model_input
+from ui.inspect.batch import Batch
+from ui.inspect.choose import input_pictures, model_input
 
 LOOK_FOR = (
     "Orange: hidden, the score falls, so this part makes it strange. Blue: hidden, it rises. The same random transforms for "
@@ -55,10 +54,9 @@ def map_key(detector: Detector, sample: Sample, settings: Chosen) -> tuple[objec
 
 
 @panel("strange", on=("n", "aggregate", "row"))
-def strange(detector: Detector, samples: Sequence[Sample]) -> None:
+def strange(batch: Batch) -> None:
     """On demand, because a map takes dozens of scores."""
-    settings, sample = current(), samples[chosen_row(samples)]
-    inspected = look_at(detector, sample, settings.seed)
+    detector, settings, sample, inspected = batch.detector, current(), batch.look(), batch.inspect()
     if isinstance(inspected, InspectedSound) and isinstance(detector.scorer, TakesSounds):
         moved_by_masks(detector, inspected)
         return

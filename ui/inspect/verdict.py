@@ -1,13 +1,11 @@
 """The panels of the Inspect page. Each is a fragment that reads the settings as they are now and slices stored scores."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
-import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
-from idecode_core.conformal.judge import Judgement, Verdict
+from idecode_core.conformal.judge import Verdict
 from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.plots import inspect as figures
@@ -22,8 +20,8 @@ from ui.frame.panels import JUDGED, panel
 from ui.frame.samples import Sample
 from ui.frame.scores import coloured_answer, score_vectors, stored_or_none, verdicts
 from ui.frame.settings import Chosen, current
-from ui.inspect.batch import choose_rule, chosen_row, settle_row, table
-from ui.inspect.choose import as_the_model_sees_it, look_at
+from ui.inspect.batch import Batch, choose_rule, table
+from ui.inspect.choose import as_the_model_sees_it
 from ui.inspect.draws import chance, draws, explain, scores_chart
 from ui.inspect.strange import strange
 
@@ -47,50 +45,30 @@ def _caught(config: FolderSettings, n: int, epsilon: float, aggregate: str) -> t
     return power(stored, n, epsilon, aggregate) if stored else ()
 
 
-def judged(
-    detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64], settings: Chosen
-) -> Judgement:
-    """The files as the visitor wants them judged: each alone, or all together."""
-    together = len(samples) > 1 and st.session_state.get("rule") == "together"
-    return verdicts(
-        detector, (sample.content_hash for sample in samples), vectors, settings, together=together
-    )
-
-
-@dataclass
-class OnScreen:
-    """What the verdict's panel shows now, for downloads, which are made when they are asked for."""
-
-    settings: Chosen
-    judgement: Judgement
-    row: int
-
-
 @panel("files", on=(*JUDGED, "row", "rule", "tags", "arranged"))
-def files(detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]) -> None:
+def files(batch: Batch) -> None:
     """The table of many files."""
-    if len(samples) > 1:
+    if len(batch.samples) > 1:
         choose_rule()
-        table(samples, judged(detector, samples, vectors, current()), chosen_row(samples))
+        batch.judge()
+        batch.look()
+        table(batch.samples, batch.judgement, batch.row)
 
 
 @panel("picture", on=("row",))
-def picture(samples: Sequence[Sample]) -> None:
+def picture(batch: Batch) -> None:
     """What is judged."""
-    sample = samples[chosen_row(samples)]
+    sample = batch.look()
     sample.modality.show(sample)
 
 
 @panel("verdict", on=(*JUDGED, "row", "rule"))
-def words(
-    detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64], screen: OnScreen
-) -> None:
+def words(batch: Batch) -> None:
     """The verdict in words. The link follows the row."""
-    settings, row = current(), chosen_row(samples)
-    judgement = judged(detector, samples, vectors, settings)
-    screen.settings, screen.judgement, screen.row = settings, judgement, row
-    put_in_link("sample", samples[row].address)
-    show_words(samples[row], judgement[row])
+    batch.judge()
+    sample = batch.look()
+    put_in_link("sample", sample.address)
+    show_words(sample, batch.judgement[batch.row])
 
 
 @panel("power", on=JUDGED)
@@ -100,42 +78,36 @@ def caught(config: FolderSettings) -> None:
 
 
 @panel("aggregate", on=(*JUDGED, "row", "rule"))
-def aggregate(detector: Detector, screen: OnScreen) -> None:
+def aggregate(batch: Batch) -> None:
     """The aggregate on the calibration histogram. Runs after the verdict, and shows the same."""
-    show_aggregate(detector, screen.judgement[screen.row], screen.settings)
+    show_aggregate(batch.detector, batch.judgement[batch.row], batch.settings)
 
 
 @panel("closer", on=("n", "row"))
-def closer(detector: Detector, samples: Sequence[Sample]) -> None:
+def closer(batch: Batch) -> None:
     """What else there is to see of the input."""
-    settings, sample = current(), samples[chosen_row(samples)]
-    inspected = look_at(detector, sample, settings.seed)
-    as_the_model_sees_it(detector, sample, settings.seed)
+    settings, sample, inspected = current(), batch.look(), batch.inspect()
+    as_the_model_sees_it(batch.detector, sample, settings.seed)
     if sample.modality.closer:
-        sample.modality.closer(detector, sample, inspected, settings.n)
+        sample.modality.closer(batch.detector, sample, inspected, settings.n)
 
 
-def results(
-    config: FolderSettings, detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]
-) -> OnScreen:
+def results(batch: Batch) -> None:
     """The verdict in words, the aggregate on the calibration histogram, and for many files the table.
 
     Small panels: a move of epsilon draws again what shows epsilon, and neither pictures nor sounds.
     """
-    judgement = judged(detector, samples, vectors, current())
-    settle_row(samples, judgement)
-    screen = OnScreen(current(), judgement, chosen_row(samples))
-    files(detector, samples, vectors)
+    files(batch)
     with st.container(horizontal=True, vertical_alignment="center", key="picture"):
-        with st.container(width=samples[0].modality.width):
-            picture(samples)
+        with st.container(width=batch.samples[0].modality.width):
+            picture(batch)
         with st.container(width="stretch", gap="xsmall"):
-            words(detector, samples, vectors, screen)
-    if config.n_max == 1:
-        aggregate(detector, screen)
-        caught(config)
-        return screen
-    draws(detector, samples, vectors)
+            words(batch)
+    if batch.config.n_max == 1:
+        aggregate(batch)
+        caught(batch.config)
+        return
+    draws(batch)
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown(
@@ -143,34 +115,31 @@ def results(
             help="How strange each variant is to the model, higher is stranger. The grey band "
             "holds the middle 90 % of the calibration set's. Choose a point or a picture to enlarge that draw.",
         )
-        scores_chart(detector, samples, vectors)
+        scores_chart(batch)
     with right:
         st.markdown(
             "### All of them as one score, F(V)",
             help="The scores of the n transforms together, among those of the calibration set. Its rank "
             "there gives the p-value.",
         )
-        aggregate(detector, screen)
-    caught(config)
-    return screen
+        aggregate(batch)
+    caught(batch.config)
 
 
-def depth(
-    config: FolderSettings, detector: Detector, samples: Sequence[Sample], vectors: NDArray[np.float64]
-) -> None:
+def depth(batch: Batch) -> None:
     """What there is beyond the verdict, one tab for each question."""
-    sound = samples[0].modality.closer is not None
-    tabs: dict[str, Callable[[], None]] = {
-        "Why this score": lambda: explain(detector, samples, vectors),
-        "Where is it strange?": lambda: strange(detector, samples),
-        f"What the model {'hears' if sound else 'sees'}": lambda: closer(detector, samples),
-        "A second opinion": lambda: versus(config, samples),
+    sound = batch.samples[0].modality.closer is not None
+    tabs: dict[str, Callable[[Batch], None]] = {
+        "Why this score": explain,
+        "Where is it strange?": strange,
+        f"What the model {'hears' if sound else 'sees'}": closer,
+        "A second opinion": versus,
     }
-    if config.n_max > 1:
-        tabs["More draws, other draws"] = lambda: chance(detector, samples, vectors)
+    if batch.config.n_max > 1:
+        tabs["More draws, other draws"] = chance
     for tab, show in zip(st.tabs(list(tabs)), tabs.values(), strict=True):
         with tab:
-            show()
+            show(batch)
 
 
 def show_words(sample: Sample, verdict: Verdict, *, brief: bool = False) -> None:
@@ -206,10 +175,9 @@ def show_aggregate(
 
 
 @panel("versus", on=(*JUDGED, "row", "rule"))
-def versus(config: FolderSettings, samples: Sequence[Sample]) -> None:
+def versus(batch: Batch) -> None:
     """A second detector to choose, and then two columns. Each file alone: a batch is judged by one detector."""
-    settings, sample = current(), samples[chosen_row(samples)]
-    configs = get_configs()
+    settings, sample, config, configs = current(), batch.look(), batch.config, get_configs()
     others = [
         name
         for name in in_order(configs)
@@ -234,7 +202,7 @@ def versus(config: FolderSettings, samples: Sequence[Sample]) -> None:
     seen = [side(judge, sample, settings) for judge in both]
     if seen[0].is_ood != seen[1].is_ood:
         st.markdown("**They disagree:** they know different things, or look for different signs.")
-    if len(samples) > 1 and st.session_state.get("rule") == "together":
+    if batch.judgement.together:
         st.caption("Here both judge this file alone; above, it is judged together with the others.")
     st.caption(
         f"Each keeps its own promise. Who flags what either of them flags may raise up to twice as many false alarms, "
