@@ -8,6 +8,7 @@ that what the parent caught may pass. The model has learned nothing about what b
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from idecode_core.conformal import FloatArray, flagging_rank, k_needed
 from idecode_core.conformal.calibration import Calibration
@@ -17,9 +18,16 @@ from idecode_core.folder.stored import Stored
 from idecode_core.quality.methods import evaluate_sets, flagged_share
 from idecode_core.quality.strength import RateInBand, rates_in_bands
 
-N, EPSILON = 5, 0.05
+N, EPSILON, LARGER = 5, 0.05, 0.1
 NEAR_FIFTY, MODEST = 0.6, 0.8
 """AUROC below which a detector hardly tells two sets apart, and below which it does so only half-way."""
+FEW_FLAGGED = 0.5
+"""Share of what does not belong; with less a larger epsilon is shown, where few files calibrate."""
+FAILED = "Failed: it tells your files from nothing that it was tried on. Do not rely on it."
+AT_CHANCE = (
+    "Failed: its network answers no better than chance even on the files that it learned from. Do not rely on it: bring more "
+    "files, or name another --model."
+)
 ABOVE_CHANCE = 0.15
 """How far above chance, as a share of the way to 1, an accuracy counts as better than chance."""
 
@@ -65,6 +73,11 @@ class UserResult:
     def failed(self) -> bool:
         """Learned nothing, or no better than chance against everything that does not belong: not weak, but no detector."""
         return self.at_chance or (bool(self.against) and all(ood.auroc < NEAR_FIFTY for ood in self.against))
+
+    @property
+    def failure(self) -> tuple[str, ...]:
+        """A sentence if it failed."""
+        return (AT_CHANCE if self.at_chance else FAILED,) * self.failed
 
 
 def user_result(stored: Stored) -> UserResult:
@@ -114,23 +127,19 @@ def learned_nothing(record: TrainingRecord) -> bool:
 
 def weaknesses(stored: Stored, against: tuple[Against, ...], rate: RateInBand) -> list[str]:
     sentences = [] if stored.training is None else [*about_classes(stored.training)]
-    k = stored.calibration.k
-    if flagging_rank(k, EPSILON) == 0:
-        sentences.append(
-            f"With {k} calibration files no p-value is below {1 / (k + 1):.2g}, so epsilon = {EPSILON:g} never flags anything. "
-            f"Bring {k_needed(EPSILON) - k} calibration files more (they are a third of all), or use a larger epsilon."
-        )
+    sentences += few_calibrate(stored, against)
+    others = stored.training is None or has_other_models(stored.training)
     blind = [ood_set.label for ood_set in against if ood_set.auroc < NEAR_FIFTY]
     modest = [ood_set.label for ood_set in against if NEAR_FIFTY <= ood_set.auroc < MODEST]
     if blind:
         sentences.append(
             f"It hardly tells your files from {', '.join(blind)} (AUROC near 50 %). If these do not belong: bring more files, "
-            "name another --model, or files that show the difference more clearly (closer, less background)."
+            f"{'name another --model, ' * others}or files that show the difference more clearly (closer, less background)."
         )
     if modest:
         sentences.append(
-            f"It tells your files from {', '.join(modest)} only half-way (AUROC below {MODEST:.0%}). More files, or `merge` of two "
-            "detectors with different --model, may help."
+            f"It tells your files from {', '.join(modest)} only half-way (AUROC below {MODEST:.0%}). More files"
+            f"{', or `merge` of two detectors with different --model,' * others} may help."
         )
     if not rate.inside:
         sentences.append(
@@ -138,6 +147,37 @@ def weaknesses(stored: Stored, against: tuple[Against, ...], rate: RateInBand) -
             f"{rate.high:.0%}: the files may not be independent (bursts, frames of one video). Keep one of each."
         )
     return sentences
+
+
+def few_calibrate(stored: Stored, against: tuple[Against, ...]) -> list[str]:
+    """A sentence where so few files calibrate that nothing is flagged at the usual epsilon, or too little: what a larger one would
+    flag, of what does not belong and of what does."""
+    calibration, k = stored.calibration, stored.calibration.k
+    rank = flagging_rank(k, EPSILON)
+    if rank > 1 or (rank == 1 and all(ood_set.detected >= FEW_FLAGGED for ood_set in against)):
+        return []
+    flagged = ", ".join(
+        f"{flagged_share(calibration, ood_set.score_vectors, N, LARGER):.0%} of {ood_set.label}"
+        for ood_set in stored.ood_sets
+    )
+    files = k if stored.training is None else int(stored.training.settings.get("files", k))
+    more = ceil(k_needed(EPSILON) * (rank + 1) * files / k) - files
+    little = (
+        f"epsilon = {EPSILON:g} flags only what is stranger than all of them"
+        if rank
+        else f"no p-value is below {1 / (k + 1):.2g}, so epsilon = {EPSILON:g} never flags anything"
+    )
+    return [
+        f"With {k} calibration files {little}. Epsilon = {LARGER:g} (at most {LARGER:.0%} of files like yours) flags {flagged}: "
+        f"use that, or bring about {more} files more."
+    ]
+
+
+def has_other_models(record: TrainingRecord) -> bool:
+    """Whether another model could help: sounds have two and both merged, and where there was a choice all were tried."""
+    return record.settings.get("modality") != "audio" or not (
+        record.settings.get("tried") or record.recipe == "both"
+    )
 
 
 def about_classes(record: TrainingRecord) -> list[str]:

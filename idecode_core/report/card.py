@@ -178,7 +178,7 @@ def describe_training(record: TrainingRecord) -> str:
 
 def merged_by(scorer: Mapping[str, Any]) -> str:
     """What made a recipe's classifier a merged detector."""
-    if scorer["kind"] != "merged":
+    if all(member["kind"] != "sound_distance" for member in scorer.get("members", ())):
         return ""
     return (
         "\n\nThe other member is fitted to the same clips and needs no training: its network was trained on music before, and is "
@@ -269,7 +269,7 @@ def card(folder: Path | str, result: UserResult | None = None) -> str:
         if has_scores(folder):
             result = result or user_result(open_stored(folder))
             how_good = user_numbers(result, commands(open_stored(folder), ""))
-            weak = "\n".join(f"- {sentence}" for sentence in result.weak)
+            weak = "\n".join(f"- {sentence}" for sentence in (*result.failure, *result.weak))
     elif has_scores(folder):
         how_good = numbers(open_stored(folder))
     sections = {

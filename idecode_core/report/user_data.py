@@ -89,7 +89,7 @@ def user_report(stored: Stored, result: UserResult | None = None) -> Report:
         f"{len(stored.id_set):,} test files it was {rate.rate:.1%} (expected between {rate.low:.0%} and {rate.high:.0%} in 99 of "
         "100 cases).",
         *([str(record.settings["choice"])] if record and record.settings.get("choice") else []),
-        *(result.weak or ("Nothing looks weak against the sets below.",)),
+        *((*result.failure, *result.weak) or ("Nothing looks weak against the sets below.",)),
     ]
     settings: dict[str, Value] = {
         "detector": stored.settings.name,

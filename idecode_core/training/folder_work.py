@@ -39,11 +39,6 @@ from idecode_core.training.user_parts import (
 
 FEW = 300
 """Files below which keeping some for calibration costs much."""
-FAILED = "Failed: it tells your files from nothing that it was tried on. Do not rely on it."
-AT_CHANCE = (
-    "Failed: its network answers no better than chance even on the files that it learned from. Do not rely on it: bring more "
-    "files, or name another --model."
-)
 PURPOSES = {"proper": "to fit", "validation": "to validate", "calibration": "to calibrate", "test": "to test"}
 
 
@@ -114,8 +109,8 @@ class FolderWork:
 
     def few(self, *, in_app: bool) -> str:
         """What else can be done with few files; "" for many."""
-        count = len(self.scanned.files)
-        if count >= FEW:
+        count, judges = len(self.scanned.files), self.scanned.modality == "audio" or plan.is_available()
+        if count >= FEW or not (in_app or judges):
             return ""
         way = (
             f"bring more, or choose Calibrate in place of Train: all {count} then calibrate the chosen detector"
@@ -238,6 +233,8 @@ class TrainedFolder:
     """Files in each: proper, validation, calibration, test."""
     result: UserResult
     """What was measured on the test files and on what does not belong."""
+    taken: str
+    """Which model it is."""
     choice: str = ""
     """Which model was taken, and why; "" where there was no choice."""
 
@@ -255,7 +252,7 @@ class TrainedFolder:
             *([self.choice] if self.choice else []),
             f"At epsilon = {rate.epsilon:g}: {rate.rate:.1%} of your test files are flagged.",
             *(f"  {ood}" for ood in self.result.against),
-            *([AT_CHANCE if self.result.at_chance else FAILED] if self.result.failed else []),
+            *self.result.failure,
             *(f"Weak: {sentence}" for sentence in self.weak),
             f"{self.folder}: ready. Use it with --detector {use}. The report: {self.folder / 'report.html'}",
         ]
@@ -264,7 +261,7 @@ class TrainedFolder:
         """The result for programs, ready for JSON."""
         return {
             "detector": str(self.folder),
-            "model": self.plan.model,
+            "model": self.taken,
             "choice": self.choice,
             "parts": dict(self.parts),
             "false_detections": asdict(self.result.false_detections),
@@ -275,4 +272,4 @@ class TrainedFolder:
 
     def __repr__(self) -> str:
         best = ", ".join(f"{ood.label} {100 * ood.auroc:.1f} %" for ood in self.result.against[:3])
-        return f"TrainedFolder({self.folder.name!r}, {self.plan.model}, k = {self.parts['calibration']}, AUROC: {best})"
+        return f"TrainedFolder({self.folder.name!r}, {self.taken}, k = {self.parts['calibration']}, AUROC: {best})"

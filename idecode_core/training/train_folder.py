@@ -191,8 +191,10 @@ class FolderPlan(FolderWork):
         write_json(self.run / "run.json", {**self.work, "finished": True})
         for name in PIECES:
             shutil.rmtree(self.run / name, ignore_errors=True)
-        choice = "" if stored.training is None else str(stored.training.settings.get("choice", ""))
-        return TrainedFolder(detector, self.out, self.plan, self.sizes, result, choice)
+        assert stored.training is not None
+        choice = str(stored.training.settings.get("choice", ""))
+        taken = stored.training.recipe if choice else self.plan.model
+        return TrainedFolder(detector, self.out, self.plan, self.sizes, result, taken, choice)
 
 
 def score_tests(job: FolderWork, detector: Detector, report: Report | None) -> None:

@@ -88,6 +88,7 @@ def test_files_that_calibrate_or_test_have_no_part_in_what_known_outliers_choose
         record = read_training(made.folder)
         assert record is not None
         assert "too few to measure" in made.choice or "Nothing gained" in made.choice
+        assert made.record()["model"] == record.recipe
         found: dict[str, dict[str, float]] = record.settings["tried"]
         return found
 

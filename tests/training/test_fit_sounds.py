@@ -77,6 +77,7 @@ def test_a_model_that_is_asked_for_is_made(model: str, tmp_path: Path):
         assert {one.label: one.auroc for one in made.result.against}["recordings"] > 0.9
     else:
         assert isinstance(scorer, MergedScorer)
+        assert "music" not in (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
         assert len(scorer.references[0]) == made.parts["validation"] == 6
     assert made.choice == ""
     record = read_training(tmp_path / "out")
