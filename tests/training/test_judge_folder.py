@@ -19,7 +19,7 @@ from idecode_core.training import plan as planning
 from tools.synthetic_sounds import MAKERS
 
 
-def test_few_pictures_judge_new_ones_at_once(run, small_network, own, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_few_pictures_judge_new_ones_at_once(run, small_network, own, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     """All 60 fit and calibrate: p-values counted here by the distance from the fifth nearest of all others."""
     write_pictures(
         tmp_path / "new",
@@ -47,6 +47,8 @@ def test_few_pictures_judge_new_ones_at_once(run, small_network, own, tmp_path: 
     assert any(
         "`train --judge NEW`" in sentence and "0.016, not 0.04" in sentence for sentence in plan.sentences()
     )
+    monkeypatch.setattr(planning, "find_spec", lambda name: None)
+    assert plan.few(in_app=False) == ""  # it takes the pretrained network
 
 
 def test_few_sounds_judge_new_ones_at_once(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from idecode_core.errors import SettingError
 from idecode_core.training import plan as planning
 from idecode_core.training.recipe import Recipe
 from idecode_core.training.user_files import Scan, UserFile
@@ -33,3 +34,5 @@ def test_without_the_pretrained_network_the_plan_names_the_command_that_brings_i
     plan, _ = plan_and_recipe(60, model=None)
     assert plan.model == "rotations"
     assert 'pip install "idecode-studio[pretrained]"' in plan.words()
+    with pytest.raises(SettingError, match=r"mahalanobis needs .*idecode-studio\[pretrained\]"):
+        plan_and_recipe(60, model="mahalanobis")
