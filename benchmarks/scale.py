@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from idecode_core.conformal.settings import Settings
 from idecode_core.folder.settings import find_detector
 from idecode_core.scale import run
 from idecode_core.scale.cluster import score_on_ray
@@ -36,9 +37,7 @@ def write_pictures(folder: Path, count: int) -> None:
 
 def start_run(source: Path, out: Path, detector: Path) -> Job:
     run.BLOCK = PART
-    return run.open_run(
-        source, out, detector, n=N, epsilon=0.05, delta=None, seed=0, aggregate="sum", tell=print
-    )
+    return run.open_run(source, out, detector, Settings(N), print)
 
 
 def rate(source: Path, out: Path, detector: Path, workers: int) -> float:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Modality:
-    """Pictures, or sounds."""
+class Readers:
+    """How pictures, or sounds, are read."""
 
     extensions: tuple[str, ...]
     """Which files of a folder are taken."""
@@ -34,7 +34,7 @@ class Modality:
     """Label -> some samples of each set that comes with the project, all but those of a detector's own dataset."""
 
 
-def modality_named(name: str) -> Modality:
+def modality_named(name: str) -> Readers:
     """ "image" or "audio", as in config.json.
 
     >>> ".png" in modality_named("image").extensions
@@ -45,7 +45,7 @@ def modality_named(name: str) -> Modality:
         from idecode_core.audio.read import read_sound
         from idecode_core.audio.sets import bundled_sounds, load_sounds
 
-        return Modality(
+        return Readers(
             SOUNDS,
             SOUND_BYTES,
             lambda path, name: read_sound(path, name=name),
@@ -56,7 +56,7 @@ def modality_named(name: str) -> Modality:
     from idecode_core.image.read import read_image
     from idecode_core.image.sets import bundled_pictures, load_images
 
-    return Modality(
+    return Readers(
         PICTURES,
         IMAGE_BYTES,
         lambda path, name: read_image(path, name=name),
@@ -76,7 +76,7 @@ class Reading:
     """Many files, decoded one after the other as they are asked for; what cannot be read is collected and passed over."""
 
     paths: Iterable[Path]
-    modality: Modality
+    modality: Readers
     good: list[Path] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     """A sentence for each file that cannot be read."""

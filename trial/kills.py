@@ -23,7 +23,7 @@ from idecode_core.folder.stored import has_scores, open_stored
 from idecode_core.quality.score_sets import SetToScore, score_test_sets
 from idecode_core.scale import run
 from idecode_core.scale.judged import judge_scored
-from idecode_core.scale.run import Scored
+from idecode_core.scale.run import ScoredFiles
 from idecode_core.training.finish import finish
 from idecode_core.training.loop import train
 from idecode_core.training.train_folder import train_folder
@@ -119,7 +119,7 @@ def score_batch(root: Path) -> None:
     score_some(root)
 
 
-def score_some(root: Path) -> Scored:
+def score_some(root: Path) -> ScoredFiles:
     run.BLOCK = 5
     return run.score_files(
         root / "pictures", root / "scored", root / "detector", n=5, epsilon=0.1, workers=1, seconds=0, device="cpu",

@@ -138,14 +138,14 @@ def _descend(
     now, kept = x.clone(), x.clone()
     lowest = torch.full((len(x),), torch.inf, device=x.device)
     rate = RATE * strength / (len(keys) - 1)
-    for step, own in enumerate(keys):
+    for step, drawn in enumerate(keys):
         report(step / len(keys))
         now.requires_grad_(True)
         logits = victim.logits(now)
         others = logits.scatter(1, y[:, None], -torch.inf).amax(1)
         margin = others - logits.gather(1, y[:, None])[:, 0]  # above 0: fooled
         away = torch.autograd.grad(cross_entropy(logits, y, reduction="sum"), now)[0]
-        score = torch.stack([scale * base_score(member, now, own, n) for member, scale in members]).sum(0)
+        score = torch.stack([scale * base_score(member, now, drawn, n) for member, scale in members]).sum(0)
         down = torch.autograd.grad(score.sum(), now)[0]
         with torch.no_grad():
             better = (margin > 0) & (score < lowest)

@@ -15,7 +15,7 @@ from idecode_core.files.write import check_writable, could_not_write, recovered,
 from idecode_core.folder import settings
 from idecode_core.folder.manifest import LISTED
 
-OWN = (
+PATTERNS = (
     *(*settings.FILES, "card.md", "training.json", "recipe.json", "log.jsonl", "learning-curve.svg"),
     *("left-out.txt", "report.html"),
     *LISTED,
@@ -108,18 +108,23 @@ def write_detector_folder(
 
 def bring_bundled_along(folder: Path) -> None:
     """Before the first detector of a user's own: what an installed package brought goes there too, so that all are listed."""
-    own = settings.user_detectors()
-    if folder.parent == own.resolve() and not own.exists() and settings.BUNDLED.is_dir():
+    home = settings.user_detectors()
+    if folder.parent == home.resolve() and not home.exists() and settings.BUNDLED.is_dir():
         for bundled in sorted(settings.BUNDLED.iterdir()):
-            write_folder(own / bundled.name, partial(shutil.copytree, bundled, dirs_exist_ok=True))
+            write_folder(home / bundled.name, partial(shutil.copytree, bundled, dirs_exist_ok=True))
 
 
 def take_along(folder: Path, new: Path) -> None:
     """What others put into a detector folder, such as notes, goes into the new one that takes its place."""
-    own = {path for pattern in OWN for path in folder.glob(pattern) if path.is_symlink() or not path.is_dir()}
+    detectors = {
+        path
+        for pattern in PATTERNS
+        for path in folder.glob(pattern)
+        if path.is_symlink() or not path.is_dir()
+    }
     with suppress(CheckpointError):  # of what lies deeper, the detector's is what it lists
         config = read_json(folder / "config.json", what="settings", error=CheckpointError, hint="")
-        own |= {
+        detectors |= {
             path
             for path in folder.glob("scores/*/*.npz")
             if path.relative_to(folder).as_posix() in config.get("files", ())
@@ -128,7 +133,7 @@ def take_along(folder: Path, new: Path) -> None:
         for path in (Path(place) / name for name in (*folders, *files)):
             target = new / path.relative_to(folder)
             try:
-                if path in own:
+                if path in detectors:
                     continue
                 if path.is_dir() and not path.is_symlink():
                     if not any(path.iterdir()):

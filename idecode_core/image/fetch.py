@@ -26,7 +26,7 @@ this size is kept of a set of them, as many as LSUN's test set."""
 
 
 @dataclass(frozen=True)
-class Source:
+class Origin:
     """Where a dataset comes from: `open(raw folder, split)` downloads it and gives images with their classes."""
 
     name: str
@@ -37,7 +37,7 @@ class Source:
 
 
 def _torchvisions(name: str, options: Callable[[str], dict[str, Any]]) -> Callable[[Path, str], Any]:
-    """`open` of a Source: torchvision's dataset of this name, with the options that choose a split."""
+    """`open` of a Origin: torchvision's dataset of this name, with the options that choose a split."""
 
     def open_split(raw: Path, split: str) -> Any:
         dataset = getattr(import_module("torchvision.datasets"), name)
@@ -81,16 +81,16 @@ def _lsun(raw: Path, split: str) -> Any:
     return LSUN(str(raw), classes=split)
 
 
-SOURCES: dict[str, Source] = {
+SOURCES: dict[str, Origin] = {
     source.name: source
     for source in (
-        Source("cifar10", ("train", "test"), _torchvisions("CIFAR10", _by_flag)),
-        Source("cifar100", ("train", "test"), _torchvisions("CIFAR100", _by_flag)),
-        Source("svhn", ("train", "test"), _torchvisions("SVHN", _by_name)),
-        Source("fashion", ("train", "test"), _torchvisions("FashionMNIST", _by_flag)),
-        Source("lsun", ("test",), _lsun, large=True),
-        Source("places365", ("test",), _places365, large=True),
-        Source("dtd", ("test",), _torchvisions("DTD", _by_name), large=True),
+        Origin("cifar10", ("train", "test"), _torchvisions("CIFAR10", _by_flag)),
+        Origin("cifar100", ("train", "test"), _torchvisions("CIFAR100", _by_flag)),
+        Origin("svhn", ("train", "test"), _torchvisions("SVHN", _by_name)),
+        Origin("fashion", ("train", "test"), _torchvisions("FashionMNIST", _by_flag)),
+        Origin("lsun", ("test",), _lsun, large=True),
+        Origin("places365", ("test",), _places365, large=True),
+        Origin("dtd", ("test",), _torchvisions("DTD", _by_name), large=True),
     )
 }
 

@@ -48,8 +48,8 @@ class EfficientNetLite0(nn.Module):
 
     def load_imagenet(self) -> None:
         """Take over the ImageNet weights: all but the classifier, which has no counterpart here."""
-        own = self.network.state_dict()
-        self.network.load_state_dict(dict(zip(own, imagenet_weights().values(), strict=False)))
+        names = self.network.state_dict()
+        self.network.load_state_dict(dict(zip(names, imagenet_weights().values(), strict=False)))
 
 
 def imagenet_weights() -> dict[str, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Row:
+class SetRow:
     """One OOD set against the iD test set; rates are 0 to 1, means over the independent runs."""
 
     id_set: str
@@ -50,7 +50,7 @@ class Evaluated:
     n: int
     epsilon: float
     delta: float | None
-    rows: tuple[Row, ...]
+    rows: tuple[SetRow, ...]
     failed: tuple[str, ...] = ()
     """A sentence for each file that could not be read and is left out."""
     groups: tuple[GroupRate, ...] = ()
@@ -153,12 +153,12 @@ def evaluate(
     return Evaluated(loaded.name, drawn, epsilon, delta, tuple(rows), tuple(failed), tuple(rates))
 
 
-def _row(names: tuple[str, str], known: Sequence[Judgement], strange: Sequence[Judgement]) -> Row:
+def _row(names: tuple[str, str], known: Sequence[Judgement], strange: Sequence[Judgement]) -> SetRow:
     """One row from what Algorithm 1 says of the iD and the OOD points in each run; -p is the score: larger is stranger."""
     evaluation = compare([-run.p_values for run in known], [-run.p_values for run in strange])
     # of one run: others are not independent of it
     bounds = conformal_bounds(-known[0].p_values, -strange[0].p_values)
-    return Row(
+    return SetRow(
         *names,
         len(known[0]),
         len(strange[0]),
@@ -217,7 +217,7 @@ def _judged(
     return judged, failed, first
 
 
-def _stored_rows(stored: Stored, n: int, epsilon: float, aggregate: str) -> list[Row]:
+def _stored_rows(stored: Stored, n: int, epsilon: float, aggregate: str) -> list[SetRow]:
     """Rows of the stored scores; no model is loaded."""
     known, *strange = (
         judge_runs(stored.calibration, score_set.score_vectors, n, epsilon, aggregate)

@@ -63,7 +63,7 @@ class Metric:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class EvaluatedScores:
     """The scores that an evaluation is of."""
 
     calibration: Calibration | None
@@ -83,7 +83,7 @@ class Evaluation(Shown):
     fpr: Metric  # at 95 % TPR
     interval: tuple[float, float]
     """Of the AUROC, at 95 %. The spread from run to run is about draws; this is about test points."""
-    source: Source | None = field(default=None, kw_only=True, repr=False, compare=False)
+    source: EvaluatedScores | None = field(default=None, kw_only=True, repr=False, compare=False)
     """What it can be drawn from, where it was made by `evaluate`."""
 
     def explore(self) -> Any:
@@ -119,14 +119,14 @@ def method_scores(
     Without a calibration, which only a user's own scores lack, F(V) itself stands for its p-value: the order of the
     points is the same, up to ties.
     """
-    own_runs = runs(score_vectors, draws(method, n))
+    each_run = runs(score_vectors, draws(method, n))
     if calibration is None:
-        return [aggregate_scores(run, aggregate) for run in own_runs]
+        return [aggregate_scores(run, aggregate) for run in each_run]
     if method == "base score":
-        return [aggregate_scores(run, "sum") for run in own_runs]
+        return [aggregate_scores(run, "sum") for run in each_run]
     # all runs are ranked at once
-    p = judge(calibration, np.concatenate(own_runs), aggregate=aggregate).p_values
-    return np.split(-p, len(own_runs))
+    p = judge(calibration, np.concatenate(each_run), aggregate=aggregate).p_values
+    return np.split(-p, len(each_run))
 
 
 def evaluate_sets(
@@ -142,7 +142,7 @@ def evaluate_sets(
     return [
         replace(
             compare(known, method_scores(calibration, ood_set.score_vectors, n, method, aggregate)),
-            source=Source(calibration, id_set, ood_set, n, aggregate, method),
+            source=EvaluatedScores(calibration, id_set, ood_set, n, aggregate, method),
         )
         for ood_set in ood_sets
     ]

@@ -26,7 +26,7 @@ CHOSEN = (
 
 
 @dataclass(frozen=True)
-class Answer:
+class FirstChoice:
     """The victim's first choice."""
 
     label: str
@@ -52,8 +52,8 @@ class Outcome:
     """What an attack did to the victim, and what the detector says before and after."""
 
     truth: str
-    before: Answer
-    after: Answer
+    before: FirstChoice
+    after: FirstChoice
     strength: float
     is_changed: bool
     """False where the attack found nothing and left the picture as it was."""
@@ -90,9 +90,9 @@ def shares(logits: Any) -> NDArray[np.float64]:
     return np.asarray(powers / powers.sum(), np.float64)
 
 
-def answer(classes: tuple[str, ...], probabilities: NDArray[np.float64]) -> Answer:
+def answer(classes: tuple[str, ...], probabilities: NDArray[np.float64]) -> FirstChoice:
     first = int(probabilities.argmax())
-    return Answer(classes[first], float(probabilities[first]))
+    return FirstChoice(classes[first], float(probabilities[first]))
 
 
 def headline(outcome: Outcome) -> tuple[str, str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def calibration_card(
     name: str,
     shipped: "Detector",
-    own: "Calibration",
+    new: "Calibration",
     comparison: "SourceComparison",
     n: int,
     *,
@@ -36,7 +36,7 @@ def calibration_card(
         f"# {name}\n\n"
         f"What belongs: {belongs}.\n\n"
         f"Parent: {shipped.name} (in-distribution there: {shipped.summary or 'see its card'}). The model is the parent's, calibrated "
-        f"again on {own.k:,} files with up to {own.n_max} draws each (seed {own.seed}).\n\n"
+        f"again on {new.k:,} files with up to {new.n_max} draws each (seed {new.seed}).\n\n"
         f"The bound on false detections holds for inputs like those files. Recalibrating repairs false alarms, not detection.\n\n"
         f"## What was lost\n\n"
         f"At epsilon = {lost.epsilon:g}, n = {n}. {lost.reading()}\n\n"
@@ -97,7 +97,7 @@ def calibration_report(
 def calibration_notebook(
     detector: "Detector",
     files: "Sequence[File]",
-    own: "Calibration",
+    new: "Calibration",
     p_values: "Sequence[float]",
     comparison: "SourceComparison",
     sets: "Mapping[str, FloatArray]",
@@ -110,7 +110,7 @@ def calibration_notebook(
 
     return from_template(
         "calibration",
-        f"{own.k:,} files as a calibration set",
+        f"{new.k:,} files as a calibration set",
         {
             "session": "session",
             "arrays": "calibration.npz",
@@ -118,12 +118,12 @@ def calibration_notebook(
             "n": settings.n,
             "epsilon": settings.epsilon,
             "aggregate": settings.aggregate,
-            "seed": own.seed,
+            "seed": new.seed,
         },
         {
             "comparison": vars(comparison),
             "caught": {catch.label: [catch.before, catch.after] for catch in lost.catches},
         },
         arrays={f"set_{i}": vectors for i, vectors in enumerate(sets.values())},
-        files=session_files(detector, settings, files, own.score_vectors, np.array(p_values)),
+        files=session_files(detector, settings, files, new.score_vectors, np.array(p_values)),
     )

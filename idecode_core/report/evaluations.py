@@ -25,7 +25,7 @@ AT_WORST = (
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluated:
+class EvaluationShown:
     """What is on the page: an iD set against OOD sets, at one n and F."""
 
     name: str
@@ -45,7 +45,7 @@ class Evaluated:
         return f"How well {self.name} tells {self.id_set.label} from other data"
 
 
-def evaluation_report(shown: Evaluated, figure: Any, caption: str) -> Report:
+def evaluation_report(shown: EvaluationShown, figure: Any, caption: str) -> Report:
     """One row per method and OOD set; every rate from 0 to 1, the paper's too."""
     id_set = shown.id_set
     settings: dict[str, Value] = {
@@ -115,7 +115,7 @@ def _share(printed: "Reported | None") -> float | None:
 
 
 def evaluation_notebook(
-    shown: Evaluated, folder: str, calibration: "Calibration | None", stored: bool
+    shown: EvaluationShown, folder: str, calibration: "Calibration | None", stored: bool
 ) -> Notebook:
     """Stored scores are read from the detector's folder; a visitor's own lie beside the notebook, and with them their
     calibration where it is none of a detector's."""

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.conformal.judge import judge
+from idecode_core.conformal.settings import Settings
 from idecode_core.errors import CheckpointError, InputError, SettingError
 from idecode_core.files.write import check_output, check_writable, not_ours
 from idecode_core.folder.manifest import NAME as CALIBRATION
@@ -79,7 +80,7 @@ def judge_parts(
         )
     calibration = _calibration(job, detector)
     calibration.scores(n, aggregate)  # refuses an unknown aggregate before the first line is written
-    bound = cut(calibration.k, epsilon, delta, tell)
+    bound = cut(calibration.k, Settings(epsilon=epsilon, delta=delta), tell)
     if list_sha256(folder) != job.list_sha256:
         raise InputError(f"{folder / LIST} is not as it was written. {UNFINISHED}")
     state = look_at(folder, job, MOST_FILES)

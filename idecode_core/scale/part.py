@@ -143,7 +143,7 @@ def part_paths(folder: Path) -> dict[int, list[Path]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class FileRead:
     """One file: what it was like before it was opened, and what was in it or why it could not be read."""
 
     size: int | None
@@ -180,16 +180,16 @@ class Worker:
         self.folder, self.job, self.seconds = folder, job, seconds
         self.detector: Detector = load_detector(job.detector, device, **(network or {}))
 
-    def read(self, names: Iterable[str]) -> Iterator[Reading]:
+    def read(self, names: Iterable[str]) -> Iterator[FileRead]:
         """Each file decoded and prepared, or the sentence that says why not."""
         for name in names:
             path = Path(self.job.base, name)
             before = stamp(path)
             try:
                 (decoded,) = self.detector.scorer.decode([path])
-                yield Reading(*before, self.detector.scorer.prepare(decoded, self.job.seed))
+                yield FileRead(*before, self.detector.scorer.prepare(decoded, self.job.seed))
             except InputError as error:
-                yield Reading(*before, str(error))
+                yield FileRead(*before, str(error))
 
     def score(self, stretch: Stretch, progress: Progress = lambda _: None) -> Done:
         """Read, score and write one stretch; files are decoded batch by batch."""
@@ -207,7 +207,11 @@ class Worker:
         return done, Stretch(stretch.start + done.files, offset, stretch.count - done.files)
 
     def write(
-        self, start: int, lines: list[bytes], readings: Iterable[Reading], progress: Progress = lambda _: None
+        self,
+        start: int,
+        lines: list[bytes],
+        readings: Iterable[FileRead],
+        progress: Progress = lambda _: None,
     ) -> Done:
         readings, block = iter(readings), self.job.block
         done, tables, since = Done(), [], time.monotonic()
@@ -225,7 +229,7 @@ class Worker:
                 tables, since = [], time.monotonic()
         return done
 
-    def table(self, names: list[str], readings: Iterable[Reading], progress: Progress) -> pa.Table:
+    def table(self, names: list[str], readings: Iterable[FileRead], progress: Progress) -> pa.Table:
         """One block: its good files go through the network together."""
         rows: list[dict[str, object]] = []
         good: list[dict[str, object]] = []

@@ -51,7 +51,7 @@ UNFINISHED = "Run the same `score` command again, which scores what is missing o
 
 
 @dataclass(frozen=True)
-class Scored(Done):
+class ScoredFiles(Done):
     """A finished run."""
 
     now: int = 0
@@ -77,7 +77,7 @@ def score_files(
     verify: bool = False,
     progress: Callable[[int, int], None] = lambda done, files: None,
     tell: Tell = warnings.warn,
-) -> Scored:
+) -> ScoredFiles:
     """Score a folder of files, or a list of them, into Parquet parts in the folder `out`; goes on with a run that was
     begun there. All that `idecode score` does.
 
@@ -91,9 +91,8 @@ def score_files(
     if not (folder / RUN).exists():
         _check_foreign(folder)
     with _alone_in(folder):
-        job = open_run(
-            Path(source), folder, detector_folder, n=n, epsilon=epsilon, delta=delta, seed=seed, aggregate=aggregate, tell=tell,
-        )  # fmt: skip
+        asked = Settings(n, epsilon, delta, aggregate, seed)
+        job = open_run(Path(source), folder, detector_folder, asked, tell)
         network = {"model": model, "trust_program": trust_program}
         worker = Worker(folder, job, device, seconds, network) if verify else None
         state = look_at(folder, job, _stretch_size(job, workers, address), changed_inputs(job, worker))
@@ -123,7 +122,7 @@ def score_files(
     total = before + done
     if total.files != job.files:
         raise IdecodeError(f"{folder}: {total.files:,} of {job.files:,} files have been scored. {UNFINISHED}")
-    return Scored(**vars(total), now=done.files)
+    return ScoredFiles(**vars(total), now=done.files)
 
 
 def _check(workers: int | None, address: str | None, seconds: float) -> None:
@@ -167,32 +166,21 @@ def _alone_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def open_run(
-    source: Path,
-    folder: Path,
-    detector: Path,
-    *,
-    n: int | None,
-    epsilon: float,
-    delta: float | None,
-    seed: int,
-    aggregate: str,
-    tell: Tell,
-) -> Job:
+def open_run(source: Path, folder: Path, detector: Path, asked: Settings, tell: Tell) -> Job:
     """Start a run in `folder`, or find the one that was started there with the same settings."""
     settings = read_settings(detector)
-    cut(settings.k, epsilon, delta, tell)
+    cut(settings.k, asked, tell)
     lists = source.suffix.lower() in LISTS and not source.is_dir()
     wanted: dict[str, Any] = {
         "source": str(source),
         "base": "" if source.is_absolute() and not lists else str(Path.cwd()),
         "scorer_sha256": settings.scorer_sha256,
         "calibration_sha256": content_sha256(detector / CALIBRATION),
-        "n": Settings(n).draws(settings.n_max, settings.name),  # refuses what was not calibrated
-        "epsilon": epsilon,
-        "delta": delta,
-        "seed": seed,
-        "aggregate": aggregate,
+        "n": asked.draws(settings.n_max, settings.name),  # refuses what was not calibrated
+        "epsilon": asked.epsilon,
+        "delta": asked.delta,
+        "seed": asked.seed,
+        "aggregate": asked.aggregate,
         "block": BLOCK,
     }
     place = str(detector.resolve())
@@ -227,11 +215,11 @@ def open_run(
     return job
 
 
-def cut(k: int, epsilon: float, delta: float | None, tell: Tell) -> float:
+def cut(k: int, asked: Settings, tell: Tell) -> float:
     """What p-values are compared with; told where nothing can be flagged."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", NothingFlaggedWarning)
-        compared = Settings(epsilon=epsilon, delta=delta).cut(k)
+        compared = asked.cut(k)
     for entry in caught:
         tell(str(entry.message))
     return compared
@@ -273,7 +261,7 @@ def _check_foreign(folder: Path) -> None:
 
 
 @dataclass
-class State:
+class RunFolder:
     """What there is in the folder of a run."""
 
     parts: list[Path] = field(default_factory=list)
@@ -288,9 +276,9 @@ class State:
 
 def look_at(
     folder: Path, job: Job, size: int, changed: Callable[[list[str], Any], int] = lambda names, table: 0
-) -> State:
+) -> RunFolder:
     """One pass over list and parts: what fits, and what is to be done, in stretches of at most `size` files."""
-    state, paths, row = State(), part_paths(folder), 0
+    state, paths, row = RunFolder(), part_paths(folder), 0
     with (folder / LIST).open("rb") as lines:
         while row < job.files:
             offset, done = lines.tell(), None
@@ -347,7 +335,7 @@ def changed_inputs(job: Job, worker: Worker | None) -> Callable[[list[str], Any]
     return changed
 
 
-def _put_aside(folder: Path, state: State, tell: Tell) -> None:
+def _put_aside(folder: Path, state: RunFolder, tell: Tell) -> None:
     for path in state.unfit:
         _move(folder, path)
     for path in state.stale:

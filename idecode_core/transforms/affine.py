@@ -94,8 +94,8 @@ class Windows(SmallAffine):
         places = (self._places(parameters.cpu()) * left_out).round().long()  # (batch, m, 2): left, top
         rows, columns = h - int(left_out[1]), w - int(left_out[0])
         cut = [
-            torch.stack([picture[:, top : top + rows, left : left + columns] for left, top in own])
-            for picture, own in zip(x, places.tolist(), strict=True)
+            torch.stack([picture[:, top : top + rows, left : left + columns] for left, top in corners])
+            for picture, corners in zip(x, places.tolist(), strict=True)
         ]
         windows = torch.stack(cut)
         mirrored = parameters[..., 4, None, None, None].to(x.device) > 0

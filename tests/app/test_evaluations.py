@@ -14,7 +14,12 @@ from idecode_core.plots.evaluation import detector_curves, methods_side_by_side
 from idecode_core.quality.metrics import auroc, fpr_at_tpr
 from idecode_core.quality.side_by_side import DetectorOnSet, detector_on_set, side_by_side
 from idecode_core.report import to_csv, to_html
-from idecode_core.report.evaluations import Evaluated, detectors_notebook, detectors_report, evaluation_report
+from idecode_core.report.evaluations import (
+    EvaluationShown,
+    detectors_notebook,
+    detectors_report,
+    evaluation_report,
+)
 from paper.numbers import reported
 
 
@@ -45,7 +50,7 @@ def test_every_rate_of_a_row_is_between_0_and_1_the_paper_s_too(stored):
         printed=reported,
     )
     assert any(row.paper_auroc for row in rows), "the test needs numbers of the paper"
-    shown = Evaluated("name", stored.id_set, stored.ood_sets, rows, 5, "sum")
+    shown = EvaluationShown("name", stored.id_set, stored.ood_sets, rows, 5, "sum")
     made = numbers(evaluation_report(shown, methods_side_by_side(rows, "auroc"), ""))
     assert all(0 <= value <= 1 for row in made for value in row.values())
     row, line = next((row, line) for row, line in zip(rows, made, strict=True) if row.paper_auroc)
@@ -55,7 +60,7 @@ def test_every_rate_of_a_row_is_between_0_and_1_the_paper_s_too(stored):
 
 def test_the_export_has_the_fpr_of_the_scores(stored):
     rows = side_by_side(None, stored.id_set, stored.ood_sets, 20)
-    shown = Evaluated("name", stored.id_set, stored.ood_sets, rows, 20, "sum")
+    shown = EvaluationShown("name", stored.id_set, stored.ood_sets, rows, 20, "sum")
     made = numbers(evaluation_report(shown, methods_side_by_side(rows, "auroc"), ""))
     runs = [
         [one.score_vectors[:, 20 * r : 20 * r + 20].astype(float).sum(axis=1) for r in range(5)]

@@ -28,7 +28,7 @@ from idecode_core.quality.side_by_side import side_by_side
 from idecode_core.quality.user_data import Lost
 from idecode_core.report import Notebook, to_csv, to_html, to_json
 from idecode_core.report.calibrations import calibration_report
-from idecode_core.report.evaluations import Evaluated, evaluation_notebook, evaluation_report
+from idecode_core.report.evaluations import EvaluationShown, evaluation_notebook, evaluation_report
 from idecode_core.report.guarantees import certified_export, guarantee_notebook, guarantee_report
 
 
@@ -68,9 +68,9 @@ def run(tmp_path, monkeypatch, folder):
     return run
 
 
-def evaluated(stored: Stored, n: int, aggregate: str = "sum") -> Evaluated:
+def evaluated(stored: Stored, n: int, aggregate: str = "sum") -> EvaluationShown:
     rows = side_by_side(stored.calibration, stored.id_set, stored.ood_sets, n, aggregate)
-    return Evaluated(stored.name, stored.id_set, stored.ood_sets, rows, n, aggregate)
+    return EvaluationShown(stored.name, stored.id_set, stored.ood_sets, rows, n, aggregate)
 
 
 def test_the_notebook_of_stored_scores_finds_the_page_s_table(run, folder, stored):
@@ -119,7 +119,7 @@ def test_the_notebook_of_own_scores_holds_them_bit_for_bit(run, folder, with_cal
     strange = ScoreSet("own-ood", "your OOD scores", True, generator.random((30, 3)) + 0.2)
     own = Calibration(generator.random((25, 3))) if with_calibration else None
     rows = side_by_side(own, known, [strange], 3)
-    shown = Evaluated("your scores", known, [strange], rows, 3, "sum")
+    shown = EvaluationShown("your scores", known, [strange], rows, 3, "sum")
     space = run(evaluation_notebook(shown, "", own, stored=False))
     np.testing.assert_array_equal(space["id_set"].score_vectors, known.score_vectors)
 
@@ -129,7 +129,7 @@ def test_the_notebook_of_own_files_takes_the_detector_s_calibration(run, folder,
     known = ScoreSet("own-id", "your iD files", False, generator.random((10, 20)))
     strange = ScoreSet("own-ood", "your OOD files", True, generator.random((10, 20)))
     rows = side_by_side(calibration, known, [strange], 5)
-    shown = Evaluated("mine", known, [strange], rows, 5, "sum")
+    shown = EvaluationShown("mine", known, [strange], rows, 5, "sum")
     space = run(evaluation_notebook(shown, str(folder), calibration, stored=False))
     np.testing.assert_array_equal(space["calibration"].score_vectors, calibration.score_vectors)
 

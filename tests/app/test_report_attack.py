@@ -11,7 +11,7 @@ from test_attack_lab import CLASSES, checkpoints, expected, kept  # noqa: F401  
 
 from idecode_core.conformal.judge import Verdict
 from idecode_core.report import Notebook, to_csv, to_html, to_json
-from idecode_core.report.attack import CHOSEN, Answer, Outcome, explanation, headline
+from idecode_core.report.attack import CHOSEN, FirstChoice, Outcome, explanation, headline
 
 
 def test_the_report_holds_one_row_per_attack_and_the_sentence_of_the_page(kept) -> None:
@@ -69,8 +69,16 @@ def a_verdict(is_ood: bool) -> Verdict:
 
 
 def an_outcome(after: str, *, clean: bool = False, flagged: bool = False, **changes: object) -> Outcome:
-    whole = {"truth": "cat", "before": Answer("cat", 0.9), "strength": 0.1, "is_changed": True, **changes}
-    return Outcome(after=Answer(after, 0.7), clean=a_verdict(clean), attacked=a_verdict(flagged), **whole)  # type: ignore[arg-type]
+    whole = {
+        "truth": "cat",
+        "before": FirstChoice("cat", 0.9),
+        "strength": 0.1,
+        "is_changed": True,
+        **changes,
+    }
+    return Outcome(
+        after=FirstChoice(after, 0.7), clean=a_verdict(clean), attacked=a_verdict(flagged), **whole
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +90,7 @@ def an_outcome(after: str, *, clean: bool = False, flagged: bool = False, **chan
         (an_outcome("cat", flagged=True), "The attack failed"),
         (an_outcome("cat", is_changed=False), "The attack failed"),
         (an_outcome("cat", strength=0.0, is_changed=False), "Nothing was changed"),
-        (an_outcome("dog", before=Answer("dog", 0.9)), "Nothing to attack"),
+        (an_outcome("dog", before=FirstChoice("dog", 0.9)), "Nothing to attack"),
     ],
 )
 def test_every_outcome_has_its_sentence_and_only_a_success_speaks_of_the_promise(

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from test_score import FILES, PART, SETTINGS, arguments, command, small_blocks, unbroken, world  # noqa: F401  fixtures
 
+from idecode_core.conformal.settings import Settings
 from idecode_core.scale.cluster import ReadActor, ScoreActor
 from idecode_core.scale.part import PART_NAME
 from idecode_core.scale.run import look_at, open_run
@@ -31,16 +32,7 @@ def test_two_workers_of_ray_give_the_same_bits_as_one_process_and_ray_says_nothi
 
 def test_reading_and_scoring_apart_as_with_gpus_gives_the_same_bits(world, unbroken, tmp_path, monkeypatch):
     monkeypatch.chdir(world)
-    job = open_run(
-        Path("pictures"),
-        tmp_path,
-        world / "tiny",
-        **SETTINGS,
-        delta=None,
-        seed=0,
-        aggregate="sum",
-        tell=print,
-    )
+    job = open_run(Path("pictures"), tmp_path, world / "tiny", Settings(**SETTINGS), print)
     reader, scorer = ReadActor(str(tmp_path), job, {}), ScoreActor(str(tmp_path), job, "cpu", 0, {})
     stretches = look_at(tmp_path, job, 2 * PART).todo
     assert [stretch.count for stretch in stretches] == [10, 10, 4]

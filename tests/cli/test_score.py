@@ -18,7 +18,7 @@ from idecode_core.detector import Detector
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.scale import run as running
 from idecode_core.scale.part import write_part
-from idecode_core.scale.run import Scored, score_files
+from idecode_core.scale.run import ScoredFiles, score_files
 
 FILES = 23
 PART = 5
@@ -92,7 +92,7 @@ def unbroken(world, tmp_path_factory) -> Path:
     return out
 
 
-def scored(out: Path, tell=lambda sentence: None, **more) -> Scored:
+def scored(out: Path, tell=lambda sentence: None, **more) -> ScoredFiles:
     """The same run by one library call."""
     return score_files(
         "pictures", out, "tiny", **SETTINGS, workers=1, seconds=0, device="cpu", tell=tell, **more

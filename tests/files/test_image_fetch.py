@@ -11,7 +11,7 @@ from small import random_images
 
 from idecode_core.errors import DataError, SettingError
 from idecode_core.image import fetch as fetching
-from idecode_core.image.fetch import SOURCES, Source, as_arrays, count, fetch
+from idecode_core.image.fetch import SOURCES, Origin, as_arrays, count, fetch
 from idecode_core.image.sets import load_images
 
 
@@ -83,7 +83,7 @@ def test_a_download_that_stops_halfway_leaves_the_finished_split_only(tmp_path, 
             raise URLError("connection reset")
         return [(Image.fromarray(image), 0) for image in random_images(3)]
 
-    monkeypatch.setitem(SOURCES, "own", Source("own", ("train", "test"), open_split))
+    monkeypatch.setitem(SOURCES, "own", Origin("own", ("train", "test"), open_split))
     with pytest.raises(DataError, match="connection reset"):
         list(fetch("own", tmp_path))
     assert [path.name for path in tmp_path.glob("*.npz")] == ["own-train.npz"]

@@ -15,9 +15,9 @@ from idecode_core.folder.stored import ADVERSARIAL, CLEAN
 from idecode_core.plots.attack import as_pixels, class_shares, draws_before_and_after, magnified
 from idecode_core.quality.methods import flagged_share
 from idecode_core.report.attack import (
-    Answer,
     AttackShown,
     Attempt,
+    FirstChoice,
     Outcome,
     attack_notebook,
     attack_report,
@@ -129,7 +129,7 @@ def flick(attacked: bytes, clean: bytes, width: int, name: str) -> None:
     )
 
 
-def said_of(answer: Answer, verdict: Verdict) -> str:
+def said_of(answer: FirstChoice, verdict: Verdict) -> str:
     """What the victim says, and below it what the detector says."""
     colour = "orange" if verdict.is_ood else "blue"
     return f"{escape(str(answer))}  \n**p = {verdict.p_value:.3g}**, :{colour}[{verdict.answer}]"

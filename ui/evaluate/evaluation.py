@@ -12,7 +12,7 @@ from idecode_core.quality.methods import METHODS, Metric, draws
 from idecode_core.quality.metrics import Bounds
 from idecode_core.quality.side_by_side import Row, cautions, columns_used, counting_columns, table_rows
 from idecode_core.quality.strength import OperatingPoint
-from idecode_core.report.evaluations import AT_WORST, Evaluated, evaluation_notebook, evaluation_report
+from idecode_core.report.evaluations import AT_WORST, EvaluationShown, evaluation_notebook, evaluation_report
 from ui.evaluate.side_by_side import detectors_view, has_costs, passes_view
 from ui.evaluate.source import PRINTED, Source, at_worst, evaluations, point_of
 from ui.evaluate.views import VIEWS, Shown, worst
@@ -22,7 +22,6 @@ from ui.frame.messages import escape
 from ui.frame.panels import JUDGED, panel
 from ui.frame.settings import current
 
-KEYS = ("ev_view", "ev_set", "ev_metric", "ev_detectors")
 NAMES = {"ev_view": "the view", "ev_set": "the OOD set"}
 BOUNDS = ("AUROC at least", "TNR at least", "FPR at most")
 PASSES = "AUROC per pass"
@@ -204,7 +203,7 @@ def pin_evaluation(shown: Shown) -> None:
 
 def downloads(shown: Shown, figure: Any, caption: str) -> None:
     source = shown.source
-    values = Evaluated(
+    values = EvaluationShown(
         source.name,
         source.id_set,
         source.ood_sets,
