@@ -212,9 +212,10 @@ class Detector:
         kept = samples if not names and isinstance(samples, list | tuple | np.ndarray | Tensor) else None
         drawn = self.scorer.score(samples, n=n, seed=seed, progress=progress)  # g_1, ..., g_n and V(x)
         strange = None if outliers is None else self.score_vectors(outliers, n=n, seed=seed)
+        # F, Eq. 5
         judged = judge(
             self.calibration, drawn.score_vectors, epsilon=cut, aggregate=aggregate, outliers=strange
-        )  # F, Eq. 5
+        )
         return Detection(
             **vars(judged),
             score_vectors=drawn.score_vectors,

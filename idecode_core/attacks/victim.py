@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,9 +99,9 @@ class Victim:
         return x.float(), labels.long()
 
 
-def victims(root: Path | str | None = None) -> list[str]:
+def victims() -> list[str]:
     """The detectors here whose networks name the classes of pictures, and answer with nothing else."""
-    return [config.name for config in list_detectors(root) if _names_classes(config.scorer)]
+    return [config.name for config in list_detectors() if _names_classes(config.scorer)]
 
 
 def _names_classes(settings: Mapping[str, Any]) -> bool:

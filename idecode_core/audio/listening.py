@@ -36,9 +36,8 @@ def spectrogram(sound: Sound, features: LogMel) -> Spectrogram:
 
     decibels = features.decibels(sound.at(features.sample_rate).samples).numpy()
     per_frame = float(frames_to_time(1, sr=features.sample_rate, hop_length=features.hop))
-    edges = mel_frequencies(
-        features.bands + 2, fmax=features.sample_rate / 2
-    )  # also of the first and last band
+    # also of the first and last band
+    edges = mel_frequencies(features.bands + 2, fmax=features.sample_rate / 2)
     return Spectrogram(decibels, per_frame, edges[1:-1])
 
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +22,6 @@ from idecode_core.audio.read import Sound, read_sound
 from idecode_core.data import EMBEDDED, data_root
 from idecode_core.errors import DataError
 from idecode_core.files.read import DATASET_BYTES, read_arrays
-
-if TYPE_CHECKING:
-    from idecode_core.audio.read import Sound
-
 
 ESC50_CATEGORIES = ("animals", "nature", "human", "domestic", "urban")
 CLASSES_PER_CATEGORY = 10
@@ -154,10 +149,8 @@ def gallery_sounds() -> list[GallerySound]:
     return sorted(sounds, key=lambda sound: (sound.is_ood, sound.path.name))
 
 
-def bundled_sounds(dataset: str = "") -> "dict[str, list[Sound]]":
+def bundled_sounds(dataset: str = "") -> dict[str, list[Sound]]:
     """Label -> the bundled sounds of that kind; without spoken digits where these are the dataset."""
-    from idecode_core.audio.read import read_sound
-
     by_label: dict[str, list[Sound]] = {}
     for sound in gallery_sounds():
         if sound.is_ood or dataset != "spokendigits":

@@ -205,22 +205,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; every error ends with status 2, because 1 means that something was flagged."""
     try:
         app(args=arguments)
-    except IdecodeError as error:
-        complain(str(error))
-        sys.exit(ERROR)
     except Exception as error:
-        extra = EXTRAS.get((getattr(error, "name", None) or "").partition(".")[0])
-        if isinstance(error, ModuleNotFoundError) and extra is not None:
-            complain(
-                f'{error.name} is not installed, and this needs it: pip install "idecode-studio[{extra}]"'
-            )
-            sys.exit(ERROR)
-        if isinstance(error, OSError) and error.errno in THE_USERS:
-            where = f"{error.filename}: " if error.filename else ""
-            complain(
-                f"{where}{error.strerror}. Check the path, who may read and write there, and the room on the disk."
-            )
-            sys.exit(ERROR)
-        traceback.print_exc()
-        complain("stopped by an error of its own; please report the lines above.")
+        sentence = explained(error)
+        if not sentence:
+            traceback.print_exc()
+        complain(sentence or "stopped by an error of its own; please report the lines above.")
         sys.exit(ERROR)
+
+
+def explained(error: Exception) -> str:
+    """What went wrong and what the user can do about it; "" for an error of the program's own."""
+    if isinstance(error, IdecodeError):
+        return str(error)
+    extra = EXTRAS.get((getattr(error, "name", None) or "").partition(".")[0])
+    if isinstance(error, ModuleNotFoundError) and extra is not None:
+        return f'{error.name} is not installed, and this needs it: pip install "idecode-studio[{extra}]"'
+    if isinstance(error, OSError) and error.errno in THE_USERS:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}. Check the path, who may read and write there, and the room on the disk."
+    return ""

@@ -97,14 +97,12 @@ def each_variant(transforms: TransformSet, x: Tensor, parameters: Tensor) -> Ten
     return transforms.apply(x[rows], parameters.flatten(0, 1)[:, None])[:, 0]
 
 
-def image_graph(scorer: ImageScorer) -> Graph:
-    return picture_graph(ImageScores(scorer), scorer.transforms, scorer.preprocessing.size)
-
-
-def picture_graph(network: nn.Module, transforms: TransformSet, size: int) -> Graph:
-    """Whatever network it is that takes pictures at `size` and parameters of `transforms`."""
+def picture_graph(scorer: ImageScorer | FeatureScorer) -> Graph:
+    """The network that takes pictures at the scorer's size and parameters of its transforms."""
+    network = ImageScores(scorer) if isinstance(scorer, ImageScorer) else FeatureScores(scorer)
+    size = scorer.preprocessing.size
     images = torch.rand(2, 3, size, size, generator=torch.Generator().manual_seed(0))
-    parameters = transforms.sample(np.arange(4, dtype=np.uint64).reshape(2, 2), 3)
+    parameters = scorer.transforms.sample(np.arange(4, dtype=np.uint64).reshape(2, 2), 3)
     batch, m = torch.export.Dim("batch"), torch.export.Dim("m")
     return Graph(
         network,
@@ -151,10 +149,6 @@ class FeatureScores(nn.Module):
         return scores
 
 
-def feature_graph(scorer: FeatureScorer) -> Graph:
-    return picture_graph(FeatureScores(scorer), scorer.transforms, scorer.preprocessing.size)
-
-
 class SoundScores(nn.Module):
     """One sound's blocks and masks -> base scores, as one network."""
 
@@ -175,9 +169,8 @@ class SoundScores(nn.Module):
 
 def sound_graph(scorer: AudioScorer) -> Graph:
     transforms = scorer.transforms
-    blocks = torch.rand(
-        2, transforms.bands, transforms.frames, generator=torch.Generator().manual_seed(0)
-    )  # (blocks, bands, frames)
+    shape = (2, transforms.bands, transforms.frames)  # (blocks, bands, frames)
+    blocks = torch.rand(shape, generator=torch.Generator().manual_seed(0))
     masks = transforms.sample(np.arange(2, dtype=np.uint64)[None], 3, 2)[0]  # (n, blocks, masks, 2)
     any_blocks, n = torch.export.Dim("blocks"), torch.export.Dim("n")
     return Graph(
@@ -192,10 +185,10 @@ def sound_graph(scorer: AudioScorer) -> Graph:
 
 
 GRAPHS: dict[str, Callable[[Any], Graph]] = {
-    "image": image_graph,
+    "image": picture_graph,
     "audio": sound_graph,
-    "mahalanobis": feature_graph,
-    "neighbours": feature_graph,
+    "mahalanobis": picture_graph,
+    "neighbours": picture_graph,
 }
 """Kind of scorer -> its graph."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from idecode_core.errors import CheckpointError
 from idecode_core.files.read import DAMAGE, declared_shape, reason
 from idecode_core.files.write import OLD, recovered
-from idecode_core.folder.manifest import check_parts
+from idecode_core.folder.manifest import NAME, check_parts, check_sizes
 from idecode_core.folder.settings import FolderSettings, checkpoint_root, read_settings
 
 
@@ -65,16 +65,12 @@ def candidates(root: Path) -> list[Path]:
 
 def check_quickly(settings: FolderSettings) -> None:
     """CheckpointError when the calibration is not the one that config.json speaks of, or a small file was changed."""
-    path = settings.folder / "calibration.npz"
+    path = settings.folder / NAME
     try:
         shape = declared_shape(path, "score_vectors")
     except DAMAGE as error:
         raise CheckpointError(
             f"{path} cannot be read as a calibration: {reason(error)}. Calibrate again."
         ) from error
-    if shape != (settings.k, settings.n_max):
-        raise CheckpointError(
-            f"{path} holds scores of shape {shape}, and config.json says {settings.k:,} points with {settings.n_max} draws: "
-            "they do not belong together. Use the folder as it was saved."
-        )
+    check_sizes(settings, shape)
     check_parts(settings)

@@ -127,9 +127,14 @@ def read_calibration(settings: FolderSettings) -> "Calibration":
         calibration = Calibration(arrays["score_vectors"], int(arrays["seed"]))
     except (IdecodeError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"{path}: {error}") from error
-    if (calibration.k, calibration.n_max) != (settings.k, settings.n_max):
-        raise CheckpointError(
-            f"{path} holds {calibration.k:,} points with {calibration.n_max} draws, and config.json says {settings.k:,} with "
-            f"{settings.n_max}: they do not belong together. Use the folder as it was saved."
-        )
+    check_sizes(settings, calibration.score_vectors.shape)
     return calibration
+
+
+def check_sizes(settings: FolderSettings, shape: tuple[int, ...]) -> None:
+    """CheckpointError unless calibration.npz has the points and draws that config.json speaks of."""
+    if shape != (settings.k, settings.n_max):
+        raise CheckpointError(
+            f"{settings.folder / NAME} holds scores of shape {shape}, and config.json says {settings.k:,} points with "
+            f"{settings.n_max} draws: they do not belong together. Use the folder as it was saved."
+        )

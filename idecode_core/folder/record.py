@@ -66,11 +66,11 @@ def same_split(a: Split, b: Split) -> bool:
     return all(np.array_equal(vars(a)[name], vars(b)[name]) for name in vars(a))
 
 
-def split_indices(size: int, *, seed: int, calibration: float = 0.1, validation: float = 0.05) -> Split:
-    """Random 90/10 split (App. C.1.1); the validation part comes out of the proper training set."""
+def split_indices(size: int, *, seed: int) -> Split:
+    """Random 90/10 split (App. C.1.1); the validation part, 5 %, comes out of the proper training set."""
     order = np.random.default_rng(seed).permutation(size)
-    k = round(size * calibration)
-    v = round((size - k) * validation)
+    k = round(size * 0.1)
+    v = round((size - k) * 0.05)
     return Split(np.sort(order[k + v :]), np.sort(order[k : k + v]), np.sort(order[:k]))
 
 

@@ -49,14 +49,14 @@ class OcclusionMap:
     windows: int
 
 
-def windows(step: int, share: int = SHARE) -> list[Window]:
-    """All windows of 1/share of the side, 1/(share * step) apart, row by row.
+def windows(step: int) -> list[Window]:
+    """All windows of 1/SHARE of the side, 1/(SHARE * step) apart, row by row.
 
-    >>> len(windows(1)), len(windows(2)), windows(1, 2)[3]
-    (16, 49, Window(top=0.5, left=0.5, side=0.5))
+    >>> len(windows(1)), len(windows(2)), windows(1)[6]
+    (16, 49, Window(top=0.25, left=0.5, side=0.25))
     """
-    places = [i / (share * step) for i in range(step * (share - 1) + 1)]
-    return [Window(top, left, 1 / share) for top in places for left in places]
+    places = [i / (SHARE * step) for i in range(step * (SHARE - 1) + 1)]
+    return [Window(top, left, 1 / SHARE) for top in places for left in places]
 
 
 def occlusion_maps(
@@ -106,7 +106,7 @@ def blurred(pixels: Pixels) -> Pixels:
 def hidden_copy(point: Prepared, window: Window) -> Prepared:
     """A prepared picture with a window hidden, and the draws of the whole one; of each member of a merged detector."""
     if isinstance(point.x, tuple):
-        return replace(point, x=tuple(hidden_copy(own, window) for own in point.x))
+        return replace(point, x=tuple(hidden_copy(part, window) for part in point.x))
     return replace(point, x=hide(point.x, window))
 
 

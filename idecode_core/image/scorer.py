@@ -140,9 +140,8 @@ class ImageScorer(TakesPictures, NetworkScorer):
             table = None  # fewer draws than angles: nothing to look up
         shown_per_point = drawn_per_point if table is None else len(table)
         for chunk in chunks(prepared(self, samples, seed), max(1, VARIANTS_PER_BATCH // shown_per_point)):
-            drawn = self.transforms.sample(
-                np.stack([point.key for point in chunk]), n
-            )  # (batch, n * variants, ...)
+            keys = np.stack([point.key for point in chunk])
+            drawn = self.transforms.sample(keys, n)  # (batch, n * variants, ...)
             shown = drawn if table is None else table.expand(len(chunk), -1)  # (batch, m, ...)
             with torch.inference_mode():
                 predicted = self.predict(self.tensor(chunk), shown, base_ncms)

@@ -81,11 +81,11 @@ def load_images(name: str, root: Path | str | None = None) -> ImageSet:
 def bundled_pictures(dataset: str = "") -> dict[str, NDArray[np.uint8]]:
     """Label -> some pictures of each bundled set, from all over it; all but those of this dataset, or of its one class."""
     galleries = {}
-    own, only = dataset_and_class(dataset)
+    known, only = dataset_and_class(dataset)
     for name, label in BUNDLED.items():
-        if name != own or only is not None:
+        if name != known or only is not None:
             images = load_images(f"{name}-sample")
-            x = images.x[images.y != only] if name == own else images.x
+            x = images.x[images.y != only] if name == known else images.x
             galleries[label] = x[np.linspace(0, len(x) - 1, min(PER_SET, len(x))).astype(int)]
     return galleries
 
@@ -103,18 +103,8 @@ def dataset_and_class(identity: str) -> tuple[str, int | None]:
 
 
 def class_names(dataset: str) -> tuple[str, ...]:
-    return {
-        "cifar10": ("airplane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
-        "fashion": (
-            "T-shirt",
-            "trousers",
-            "pullover",
-            "dress",
-            "coat",
-            "sandal",
-            "shirt",
-            "sneaker",
-            "bag",
-            "boot",
-        ),
-    }.get(dataset, ())
+    names = {
+        "cifar10": "airplane car bird cat deer dog frog horse ship truck",
+        "fashion": "T-shirt trousers pullover dress coat sandal shirt sneaker bag boot",
+    }
+    return tuple(names.get(dataset, "").split())

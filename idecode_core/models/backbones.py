@@ -73,6 +73,9 @@ def densenet100() -> Pooled:
     return Pooled((convolution(3, 24), *after_stem, nn.ReLU()), network.classifier.in_features)
 
 
+DROPOUT = 0.3
+
+
 class WideBlock(nn.Module):
     """Pre-activation block of a wide residual network (Zagoruyko and Komodakis 2016)."""
 
@@ -92,13 +95,13 @@ class WideBlock(nn.Module):
         return out
 
 
-def wide_resnet(depth: int = 40, width: int = 2, dropout: float = 0.3) -> Pooled:
-    """WRN-depth-width, which torchvision has for ImageNet only; the encoder block stands after the last block."""
+def wide_resnet() -> Pooled:
+    """WRN-40-2, which torchvision has for ImageNet only: three stages of six blocks; the encoder block stands after the last."""
     layers: list[nn.Module] = [convolution(3, 16)]
     c_in = 16
-    for stage, c_out in enumerate((16 * width, 32 * width, 64 * width)):
-        for i in range((depth - 4) // 6):
-            layers.append(WideBlock(c_in, c_out, 2 if stage > 0 and i == 0 else 1, dropout))
+    for stage, c_out in enumerate((32, 64, 128)):
+        for i in range(6):
+            layers.append(WideBlock(c_in, c_out, 2 if stage > 0 and i == 0 else 1, DROPOUT))
             c_in = c_out
     return Pooled((*layers, nn.BatchNorm2d(c_in), nn.ReLU(), EncoderBlock(c_in)), c_in)
 

@@ -52,7 +52,7 @@ def build_backbone(config: ModelConfig) -> Pooled | Compact | CompactDenseNet | 
     if config.backbone == "resnet18":
         return resnet((2, 2, 2, 2))
     if config.backbone == "wrn-40-2":
-        return wide_resnet(40, 2)
+        return wide_resnet()
     if config.backbone == "compact":
         return Compact(config.widths)
     if config.backbone == "densenet100":

@@ -74,12 +74,9 @@ def colours_of(labels: Sequence[str], first: str) -> dict[str, tuple[str, str]]:
     12
     """
     looks = [
-        (
-            colour,
-            DASHES[(turn + max(i - 2, 0)) % len(DASHES)],
-        )  # of colours that are near each other, one is dashed
+        (colour, DASHES[(turn + max(i - 2, 0)) % len(DASHES)])
         for turn in range(len(DASHES))
-        for i, colour in enumerate(DETECTORS)
+        for i, colour in enumerate(DETECTORS)  # of those that are near each other, one is dashed
     ]
     return dict(zip(sorted(labels, key=lambda label: label != first), looks, strict=False))
 

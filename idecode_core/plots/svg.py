@@ -36,9 +36,8 @@ class Box:
     """A box of a box plot: whisker ends, quartiles and median at place x."""
 
     x: float
-    values: tuple[
-        float, float, float, float, float
-    ]  # lowest, lower quartile, median, upper quartile, highest
+    values: tuple[float, float, float, float, float]
+    """Lowest, lower quartile, median, upper quartile, highest."""
     colour: str
 
 

@@ -63,11 +63,11 @@ def roc(id_scores: ArrayLike, ood_scores: ArrayLike) -> RocCurve:
     >>> roc(id_scores=[1.0, 2.0], ood_scores=[2.0, 3.0]).true_positive_rate
     array([0. , 0.5, 1. , 1. ])
     """
-    is_id, conformity = _labelled(id_scores, ood_scores)
-    false_positive_rate, true_positive_rate, thresholds = roc_curve(
-        is_id, conformity, drop_intermediate=False
-    )
-    return RocCurve(false_positive_rate, true_positive_rate, -thresholds)
+    known, strange = checked_scores(id_scores, "id_scores"), checked_scores(ood_scores, "ood_scores")
+    is_id = np.r_[np.ones(known.size), np.zeros(strange.size)]
+    # negated, because scikit-learn wants large = positive
+    let_through, kept, thresholds = roc_curve(is_id, -np.r_[known, strange], drop_intermediate=False)
+    return RocCurve(let_through, kept, -thresholds)
 
 
 def tnr_at_tpr(id_scores: ArrayLike, ood_scores: ArrayLike, tpr: float = 0.9) -> float:
@@ -154,13 +154,6 @@ def false_detection_rate(p_values: ArrayLike, epsilon: float) -> float:
     """
     check_epsilon(epsilon)
     return float(np.mean(checked_p_values(p_values) < epsilon))
-
-
-def _labelled(id_scores: ArrayLike, ood_scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Labels (1 = iD) and conformity, the negated score, because scikit-learn wants large = positive."""
-    known = checked_scores(id_scores, "id_scores")
-    strange = checked_scores(ood_scores, "ood_scores")
-    return np.r_[np.ones(known.size), np.zeros(strange.size)], -np.r_[known, strange]
 
 
 DELTA = 0.05

@@ -35,7 +35,7 @@ from idecode_core.scorer import NetworkScorer, Progress, Scorer, Vectors
 from idecode_core.scorers.merged import MergedScorer
 
 DRAWS = RUNS * DRAWS_PER_RUN
-OWN = "own"  # the base NCM of a scorer that has several models, or none
+NO_NCM = "own"  # the base NCM of a scorer that has several models, or none
 ID_POINTS, OOD_POINTS = 2000, 1000
 POINTS_PER_CLASS = 100
 """Of each other class, where one class is known."""
@@ -143,17 +143,17 @@ def sound_sets(
     yield SetToScore(CALIBRATION, False, calibration.samples)
 
 
-def pick(images: ImageSet, count: int, seed: int = 0) -> ImageSet:
-    """`count` points for a table, chosen at random by the seed, in the set's own order; all there are for tables when
-    these are fewer. Points in the places of DEVELOPMENT are for choosing only."""
-    order = random_order(images, seed)
+def pick(images: ImageSet, count: int) -> ImageSet:
+    """`count` points for a table, chosen at random, in the set's order; all there are for tables when these are fewer. Points in
+    the places of DEVELOPMENT are for choosing only."""
+    order = random_order(images)
     if images.name not in SAMPLES:
         order = np.concatenate([order[: DEVELOPMENT.start], order[DEVELOPMENT.stop :]])
     return images.take(np.sort(order[:count]))
 
 
-def random_order(images: ImageSet, seed: int = 0) -> NDArray[np.int64]:
-    return np.random.default_rng([seed, len(images)]).permutation(len(images))
+def random_order(images: ImageSet) -> NDArray[np.int64]:
+    return np.random.default_rng([0, len(images)]).permutation(len(images))
 
 
 def score_test_sets(
@@ -178,10 +178,10 @@ def score_test_sets(
     scorer, seed = detector.scorer, detector.calibration.seed
     draws = draws if detector.calibration.n_max > 1 else 1  # no random draws: others would be the same
     network = network_of(scorer) if ablations or isinstance(scorer, NetworkScorer) else None
-    own_ncm = scorer.base_ncm if isinstance(scorer, NetworkScorer) else OWN
-    shelf = {own_ncm: ("", draws)}  # base NCM -> name of the scorer, and draws
+    base_ncm = scorer.base_ncm if isinstance(scorer, NetworkScorer) else NO_NCM
+    shelf = {base_ncm: ("", draws)}  # base NCM -> name of the scorer, and draws
     if without_familiarity:
-        shelf[plain_ncm(own_ncm, folder)] = (plain_ncm(own_ncm, folder), draws)
+        shelf[plain_ncm(base_ncm, folder)] = (plain_ncm(base_ncm, folder), draws)
     shelf |= {name: (name, DRAWS_PER_RUN) for name in ablations if name not in shelf}
     if network and network.classes:
         shelf[SBP] = (SBP, 1)
@@ -198,11 +198,11 @@ def score_test_sets(
         if network and network is not scorer:
             identity_of_network = scorer_hash(network)
             for ncm, (name, n) in missing.items():
-                own = ncm == network.base_ncm  # on its own shelf it has all draws, and no name
-                shape, place = (len(test_set), draws if own else n), "" if own else name
+                is_networks = ncm == network.base_ncm  # on its own shelf it has all draws, and no name
+                shape, place = (len(test_set), draws if is_networks else n), "" if is_networks else name
                 kept = on_shelves(members, test_set.name, shape, identity_of_network, place) if name else None
                 by_ncm |= {} if kept is None else {ncm: kept}
-            others = [ncm for ncm in missing if ncm not in (OWN, SBP, *by_ncm)]
+            others = [ncm for ncm in missing if ncm not in (NO_NCM, SBP, *by_ncm)]
             if others:
                 by_ncm |= score_under(network, others, test_set, n=DRAWS_PER_RUN, seed=seed)
         if network and SBP in missing and SBP not in by_ncm:
@@ -237,7 +237,7 @@ def score_under(
         scored = scorer.score_under(base_ncms, test_set.points, n=n, seed=seed, progress=progress)
         return {name: under.score_vectors for name, under in scored.items()}
     if not isinstance(scorer, MergedScorer):
-        return {OWN: scorer.score(test_set.points, n=n, seed=seed, progress=progress).score_vectors}
+        return {NO_NCM: scorer.score(test_set.points, n=n, seed=seed, progress=progress).score_vectors}
     parts = []
     for member in scorer.members:
         identity = scorer_hash(member)
@@ -246,7 +246,7 @@ def score_under(
             parts.append(member.score(test_set.points, n=n, seed=seed, progress=progress).score_vectors)
         else:
             parts.append(stored.astype(np.float64))
-    return {OWN: scorer.merge(parts)}
+    return {NO_NCM: scorer.merge(parts)}
 
 
 def network_of(scorer: Scorer) -> Any:

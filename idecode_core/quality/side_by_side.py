@@ -127,6 +127,9 @@ def growth(
     return Growth(ood_set.label, tuple(ns), tuple(evaluations), tuple(there["auroc"]), tuple(there["tnr"]))
 
 
+CURVE_POINTS = 300
+
+
 @dataclass(frozen=True, eq=False)
 class NamedCurve:
     """A ROC curve to be drawn; its numbers are means over the runs."""
@@ -138,14 +141,12 @@ class NamedCurve:
     tnr: float  # at 90% TPR
 
 
-def curve(
-    ood_set: ScoreSet, evaluation: Evaluation, id_run: FloatArray, ood_run: FloatArray, points: int = 300
-) -> NamedCurve:
-    """The ROC curve of one run, thinned to about `points` points that lie evenly along it; numbers over all runs."""
+def curve(ood_set: ScoreSet, evaluation: Evaluation, id_run: FloatArray, ood_run: FloatArray) -> NamedCurve:
+    """The ROC curve of one run, thinned to points that lie evenly along it; numbers over all runs."""
     full = roc(id_run, ood_run)
     x, y = full.false_positive_rate, full.true_positive_rate
     along = np.concatenate([[0.0], np.cumsum(np.diff(x) + np.diff(y))])  # 0 .. 2
-    keep = np.unique(np.searchsorted(along, np.linspace(0, along[-1], points)).clip(max=x.size - 1))
+    keep = np.unique(np.searchsorted(along, np.linspace(0, along[-1], CURVE_POINTS)).clip(max=x.size - 1))
     return NamedCurve(ood_set.label, x[keep], y[keep], evaluation.auroc.mean, evaluation.tnr.mean)
 
 

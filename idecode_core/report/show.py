@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup, escape
+from numpy.typing import NDArray
 
 from idecode_core.conformal.judge import judge
 from idecode_core.errors import IdecodeError, SettingError
@@ -138,11 +139,12 @@ def detection_parts(detection: "Detection") -> Parts:
     return [lead + p_value_bars(detection.p_values, detection.epsilon) + shown + rest]
 
 
-def p_value_bars(p_values: Any, epsilon: float, bins: int = 20) -> Markup:
+def p_value_bars(p_values: NDArray[np.float64], epsilon: float) -> Markup:
     """A histogram of p-values as a small drawing; those below epsilon in the colour of a flag."""
+    bins, wide, high = 20, 16, 60
     counts, edges = np.histogram(p_values, np.linspace(0, 1, bins + 1))
-    flagged, _ = np.histogram(np.asarray(p_values)[np.asarray(p_values) < epsilon], edges)
-    top, wide, high = max(int(counts.max()), 1), 16, 60
+    flagged, _ = np.histogram(p_values[p_values < epsilon], edges)
+    top = max(int(counts.max()), 1)
     bars = []
     for i, (count, strange) in enumerate(zip(counts.tolist(), flagged.tolist(), strict=True)):
         for number, colour in ((count, COLOURS["not flagged"]), (strange, COLOURS["flagged"])):

@@ -27,7 +27,7 @@ from idecode_core.folder.shelf import (
 from idecode_core.image.sets import ImageSet
 from idecode_core.quality.score_sets import (
     DEVELOPMENT,
-    OWN,
+    NO_NCM,
     SAMPLES,
     SetToScore,
     image_set_names,
@@ -228,7 +228,7 @@ def test_stored_scores_of_members_give_the_merged_scores(
     folder = save(tmp_path / "first", members[0], random_images(4))
     score_test_sets(folder, [one], draws=20)
     passes = count_passes(monkeypatch, type(members[0]))
-    from_stored = score_under(merged, [OWN], one, n=20, members=[folder])[OWN]
+    from_stored = score_under(merged, [NO_NCM], one, n=20, members=[folder])[NO_NCM]
     assert len(passes) == 1  # the second member only
     # ranks can only move where float32 rounding crosses a reference score
     assert np.mean(np.isclose(from_stored, direct)) > 0.95
