@@ -1,8 +1,9 @@
-"""A small untrained scorer and small images, for tests that need a model but no trained one; and a watch over devices."""
+"""A small untrained scorer and small images, for tests that need a model but no trained one; a watch over devices; what several tests ask."""
 
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from idecode_core.draws import content_key
+from idecode_core.folder.shelf import ScoreSet, open_scores
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.models import Equivariant, ModelConfig
@@ -69,3 +71,24 @@ def in_a_loop_of_its_own(call: Coroutine[Any, Any, Any]) -> Any:
     """In a thread: the browser tests that may have run before in this process leave a loop running in the main one."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(asyncio.run, call).result()
+
+
+def contrast(colour: str, other: str) -> float:
+    """The contrast ratio of two colours, from 1 to 21 (WCAG 2.2).
+
+    >>> round(contrast("#FFFFFF", "#000000"), 1)
+    21.0
+    """
+    brighter, darker = sorted((_luminance(colour), _luminance(other)), reverse=True)
+    return (brighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    shares = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def read_scores(place: Path | str, scorer_sha256: str | None = None, scorer: str = "") -> list[ScoreSet]:
+    """The stored sets of a scorer, the iD test set first."""
+    return list(open_scores(place, scorer, scorer_sha256).sets.values())

@@ -237,11 +237,6 @@ def _read(path: Path, scorer_sha256: str | None) -> tuple[ScoreSet, dict[str, ND
     return ScoreSet(path.stem, words, bool(is_ood), vectors.astype(np.float32), **pointwise), arrays
 
 
-def read_scores(place: Path | str, scorer_sha256: str | None = None, scorer: str = "") -> list[ScoreSet]:
-    """All stored sets of a scorer, the iD test set first; an empty list when none was stored."""
-    return in_order(read_score_file(path, scorer_sha256) for path in score_paths(place, scorer))
-
-
 def open_scores(place: Path | str, scorer: str = "", scorer_sha256: str | None = None) -> Scores:
     """All that is stored of a scorer in a place, with the words about it."""
     paths = score_paths(place, scorer)

@@ -46,14 +46,13 @@ def mark_epsilon(figure: go.Figure, epsilon: float) -> None:
     )
 
 
-def mark_threshold(figure: go.Figure, x: float, text: str, on_left: bool = False) -> None:
+def mark_threshold(figure: go.Figure, x: float, text: str) -> None:
     """A vertical line at a threshold."""
-    shift = -4 if on_left else 4
     figure.add_vline(
         x=x,
         line={"color": THRESHOLD, "width": 2},
-        annotation={"text": text, "font": {"color": THRESHOLD, "size": 13}, "xshift": shift},
-        annotation_position="top left" if on_left else "top right",
+        annotation={"text": text, "font": {"color": THRESHOLD, "size": 13}, "xshift": 4},
+        annotation_position="top right",
     )
 
 

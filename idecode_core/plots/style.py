@@ -105,22 +105,6 @@ def _colour(value: str, colours: Mapping[str, str]) -> str:
     return value
 
 
-def contrast(colour: str, other: str) -> float:
-    """The contrast ratio of two colours, from 1 to 21 (WCAG 2.2).
-
-    >>> round(contrast("#FFFFFF", "#000000"), 1)
-    21.0
-    """
-    brighter, darker = sorted((_luminance(colour), _luminance(other)), reverse=True)
-    return (brighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    shares = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
 def faded(colour: str, opacity: float) -> str:
     """A colour of the palette with an opacity: "#0072B2", 0.2 -> "rgba(0, 114, 178, 0.2)"."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))

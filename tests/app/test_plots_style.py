@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from small import contrast
 
 from idecode_core.plots.histograms import Group, score_histograms
-from idecode_core.plots.style import CALIBRATION, DARK, ID, LIGHT, OOD, THRESHOLD, contrast, faded, repainted
+from idecode_core.plots.style import CALIBRATION, DARK, ID, LIGHT, OOD, THRESHOLD, faded, repainted
 from lessons.figures import rank_line
 from ui.frame.look import INK
 from ui.inspect import batch
@@ -90,8 +91,9 @@ def test_faded_colours_keep_their_opacity():
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 def test_a_label_that_lies_on_points_has_the_colour_of_the_page_behind_it(theme):
-    figure = rank_line([3.0, 7.0, 9.0], 7.0, x_title="score", flagged=True, threshold=8.0)
+    figure = rank_line([3.0, 7.0, 9.0], 7.0, x_title="score", flagged=True)
     assert figure.data[-1].name == "newcomer"  # drawn last, so its name is above all points
+    figure = score_histograms([Group("iD", [3.0, 7.0, 9.0], ID)], 8.0, "flagged beyond")
     labels = repainted(figure, theme).layout.annotations
     assert [label.bgcolor for label in labels] == [faded(theme.background, 0.75)]
 

@@ -11,7 +11,7 @@ import pytest
 import soundfile
 from PIL import Image
 from sklearn.datasets import load_sample_image
-from small import random_images, small_scorer
+from small import random_images, read_scores, small_scorer
 from test_audio_scorer import make_scorer, sounds
 from test_experiments import tiny_scorer, write_detector
 
@@ -20,7 +20,6 @@ from idecode_core.detector import Detector
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.place import new_place
 from idecode_core.folder.settings import CHECKPOINTS, read_settings
-from idecode_core.folder.shelf import read_scores
 from idecode_core.image.sets import load_images
 from idecode_core.models import ModelConfig
 from idecode_core.training.recipes import RECIPES, get_recipe

@@ -4,10 +4,11 @@
 
 import numpy as np
 import pytest
+from small import read_scores
 from test_methods import sets  # noqa: F401  a fixture
 
 from idecode_core.errors import CheckpointError, DataError, IdecodeError
-from idecode_core.folder.shelf import id_and_ood, read_scores, write_scores
+from idecode_core.folder.shelf import id_and_ood, write_scores
 
 
 def test_written_scores_come_back_with_the_id_set_first(tmp_path, sets: tuple) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
-
-from idecode_core.plots.style import contrast
+from small import contrast
 
 PAGE = Path(__file__).parents[2] / "lessons" / "try-it.html"
 

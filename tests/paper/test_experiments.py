@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from small import read_scores
 
 from idecode_core.conformal import observed_band
 from idecode_core.conformal.calibration import Calibration
@@ -17,7 +18,7 @@ from idecode_core.errors import CheckpointError, IdecodeError, SettingError
 from idecode_core.files import write_npz
 from idecode_core.folder.detector import save_detector
 from idecode_core.folder.settings import FolderSettings, read_settings
-from idecode_core.folder.shelf import SBP, ScoreSet, read_scores, write_scores
+from idecode_core.folder.shelf import SBP, ScoreSet, write_scores
 from idecode_core.folder.stored import Stored, open_stored
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
+from small import read_scores
 
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
@@ -15,7 +16,7 @@ from idecode_core.errors import CheckpointError
 from idecode_core.files import write_npz
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.settings import read_settings
-from idecode_core.folder.shelf import ScoreSet, read_scores, write_scores
+from idecode_core.folder.shelf import ScoreSet, write_scores
 from idecode_core.image.features import Preprocessing
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.image.sets import load_images

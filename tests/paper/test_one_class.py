@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import roc_auc_score
+from small import read_scores
 from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
@@ -18,7 +19,7 @@ from idecode_core.errors import CheckpointError, DataError, SettingError
 from idecode_core.files import write_npz
 from idecode_core.folder import shelf
 from idecode_core.folder.settings import read_settings
-from idecode_core.folder.shelf import CALIBRATION, About, ScoreSet, open_scores, read_scores
+from idecode_core.folder.shelf import CALIBRATION, About, ScoreSet, open_scores
 from idecode_core.folder.stored import open_by_name, rivals_beside
 from idecode_core.image.sets import class_names, dataset_and_class
 from idecode_core.quality.score_sets import image_sets

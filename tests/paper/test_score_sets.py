@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small import random_images, small_scorer
+from small import random_images, read_scores, small_scorer
 from test_audio_scorer import make_scorer, sounds
 
 from idecode_core.detector import Detector
@@ -21,7 +21,6 @@ from idecode_core.folder.shelf import (
     About,
     ScoreSet,
     open_scores,
-    read_scores,
     write_scores,
 )
 from idecode_core.image.sets import ImageSet
