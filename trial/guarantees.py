@@ -274,19 +274,19 @@ def _full(trials: int, generator: np.random.Generator) -> Measured:
 
 def measured(short: bool = False, seed: int = 0) -> Iterator[Measured]:
     """All lines; the short run is for tests."""
-    few, some, many = (200, 400, 20_000) if short else (2_000, 20_000, 1_000_000)
+    few, some, many = (200, 400, 20_000) if short else (2_000, 100_000, 1_000_000)
     streams = np.random.default_rng(seed).spawn(12)
     yield _plain(many, streams[0])
-    yield _conditional(some, streams[1])
-    yield _groups(some, streams[2])
+    yield _conditional(many, streams[1])
+    yield _groups(many, streams[2])
     yield _dirty(some, streams[3])
-    yield _weighted(some, streams[4])
+    yield _weighted(many, streams[4])
     yield _integrative(few if short else 10_000, streams[5])
     yield from _together(few, streams[6])
     yield _envelope(few, streams[7])
     yield from _streams(few, streams[8])
     yield _bounds(few, streams[9])
-    yield _cross(some, streams[10])
+    yield _cross(some if short else 20_000, streams[10])
     yield _full(some, streams[11])
 
 
