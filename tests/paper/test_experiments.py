@@ -302,6 +302,9 @@ def test_members_with_calibration_points_of_their_own_calibrate_on_those_that_bo
     assert [one.tolist() for one in taken] == [[11, 14, 17]] * 2
     together = merge_stored(members)
     assert together.calibration.k == 3
+    # Ranks of 11, 14 and 17 among 20 draws each of 10 and 12, times those among as many of 13 and 15.
+    ranks = np.array([21 * 41, 1 * 21, 1 * 1])
+    np.testing.assert_allclose(together.calibration.score_vectors[:, 0], -np.log(ranks / 41**2), rtol=1e-6)
     assert together.id_set.score_vectors.shape == (5, 10)  # as many draws as all members have
 
 
