@@ -19,7 +19,7 @@ from idecode_core.conformal.judge import Judgement, judge
 from idecode_core.conformal.settings import Settings
 from idecode_core.files.find import found_files
 from idecode_core.files.names import printable
-from idecode_core.files.shown import Shown, data_frame
+from idecode_core.files.shown import Shown, data_frame, progress_bar
 from idecode_core.modality import modality_named
 from idecode_core.scorer import Inspected, Progress, Samples, Scorer, Seen
 
@@ -161,7 +161,7 @@ class Detector:
         A bar shows how far the calibration is, in a terminal and in a notebook; `progress=False` silences it.
         """
         from idecode_core.device import choose_device
-        from idecode_core.scorers.user_network import calibration_bar, user_scorer
+        from idecode_core.scorers.user_network import user_scorer
 
         scorer = user_scorer(
             network,
@@ -176,7 +176,8 @@ class Detector:
             device=choose_device(device),
         )
         calibration, _ = found_files(calibration, modality_named(scorer.modality).extensions)
-        shown = calibration_bar(calibration) if progress is True else nullcontext(progress or None)
+        total = len(calibration) if hasattr(calibration, "__len__") else None
+        shown = progress_bar("calibrating", total) if progress is True else nullcontext(progress or None)
         with shown as report:
             return Detector.calibrate(
                 name, scorer, calibration, n_max=n_max, seed=seed, summary=summary, progress=report

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from idecode_core.cli import inputs
+from idecode_core.files.shown import progress_bar
 
 
 def attack(
@@ -32,7 +33,7 @@ def attack(
     """
     from idecode_core.attacks.classic import attack_files
 
-    with inputs.progress_bar("attacking", 100) as bar:
+    with progress_bar("attacking", 100) as bar:
         made = attack_files(
             files,
             out,

@@ -16,6 +16,7 @@ from idecode_core.cli import inputs
 from idecode_core.errors import IdecodeError, InputError, NothingFlaggedWarning
 from idecode_core.files.find import expanded
 from idecode_core.files.names import printable
+from idecode_core.files.shown import progress_bar
 
 if TYPE_CHECKING:
     from idecode_core.detector import Detection, Detector
@@ -106,7 +107,7 @@ def detect(
 
 def _bar(total: int) -> AbstractContextManager[Callable[[int], None]]:
     """Where the lines themselves go to a terminal, they show how far it is."""
-    return nullcontext(lambda done: None) if sys.stdout.isatty() else inputs.progress_bar("scoring", total)
+    return nullcontext(lambda done: None) if sys.stdout.isatty() else progress_bar("scoring", total)
 
 
 def _expand(files: list[Path], extensions: tuple[str, ...]) -> tuple[list[Path], list[str]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress, TaskID
 
 from idecode_core.files.names import printable
 
@@ -123,16 +123,6 @@ def print_rows(
 def _in_json(value: Any) -> Any:
     """JSON has no word for NaN and infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@contextmanager
-def progress_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr while points are scored; nothing where stderr is not a terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(description, total=total)
-        yield lambda done: bar.update(task, completed=done)
 
 
 @contextmanager

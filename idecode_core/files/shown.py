@@ -1,7 +1,8 @@
 """What users see: how far some work is, and results that show themselves in a notebook or as a data frame; how, says `report.show`,
 which is a layer above and loaded when it is needed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,20 @@ Report = Callable[[str, int, int], None]
 def progress_of(report: Report | None, what: str, total: int) -> Callable[[int], None] | None:
     """The report of one part of the work, which counts up to `total`; None where nobody listens."""
     return None if report is None else lambda done: report(what, done, total)
+
+
+@contextmanager
+def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, in a terminal or a notebook; nothing elsewhere. Call it with how much is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    in_notebook = Console().is_jupyter
+    console = Console(stderr=True, force_jupyter=False, force_terminal=True if in_notebook else None)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
 
 
 def data_frame(rows: Any) -> "pandas.DataFrame":

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from idecode_core.errors import DeviceError, SettingError, SmallerBatchesWarning
+from idecode_core.files.read import reason
 
 MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 LOST = ("cuda error", "cudnn", "cublas", "mps", "nccl", "device-side", "hip error", "driver")
@@ -78,7 +79,7 @@ def one_sentence(device: torch.device, smaller: str) -> Iterator[None]:
 
 def lost(device: torch.device, error: BaseException) -> DeviceError:
     return DeviceError(
-        f"The device {device} stopped answering ({first_line(error)}). Start the program again, or use the device cpu."
+        f"The device {device} stopped answering ({reason(error)}). Start the program again, or use the device cpu."
     )
 
 
@@ -90,11 +91,7 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 def is_lost(error: RuntimeError) -> bool:
     """Whether the device or its driver failed, and not the program."""
     named = isinstance(error, getattr(torch, "AcceleratorError", ()))
-    return named or any(words in first_line(error).lower() for words in LOST)
-
-
-def first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return named or any(words in reason(error).lower() for words in LOST)
 
 
 M = TypeVar("M", bound=nn.Module)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
+from scipy.optimize import isotonic_regression
 
 from idecode_core.plots.marks import Trace, band, line, points, text_at, threshold_line
 from idecode_core.plots.style import CALIBRATION, ID, OOD, OTHERS, TEXT, THRESHOLD, faded, finish
@@ -237,17 +238,7 @@ def apart(heights: Sequence[float], gap: float) -> list[float]:
     [0.5, 5.0, 1.5]
     """
     order = np.argsort(heights, kind="stable")
-    groups: list[list[float]] = []  # [middle, members], each group gap apart inside
-    for i in order:
-        groups.append([float(heights[i]), 1])
-        while len(groups) > 1 and groups[-1][0] - groups[-2][0] < gap * (groups[-1][1] + groups[-2][1]) / 2:
-            (upper, many), (lower, few) = groups.pop(), groups.pop()
-            groups.append([(upper * many + lower * few) / (many + few), many + few])
-    placed = [
-        middle + gap * (place - (members - 1) / 2)
-        for middle, members in groups
-        for place in range(int(members))
-    ]
-    result = np.empty(len(heights))
-    result[order] = placed
-    return [float(height) for height in result]
+    room = gap * np.arange(len(heights))  # what lies below each, where all touch
+    placed = np.empty(len(heights))
+    placed[order] = isotonic_regression(np.take(heights, order) - room).x + room
+    return [float(height) for height in placed]

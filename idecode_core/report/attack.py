@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from idecode_core.report.content import Figure, Judged, Picture, Report, Row, Value, command, verdict_row
 from idecode_core.report.notebook import Notebook, from_template
@@ -74,8 +75,8 @@ def outcome_of(attacked: "Attacked", clean: "Verdict", after: "Verdict") -> Outc
     """Of an attack on one picture, a batch of one."""
     return Outcome(
         attacked.classes[int(attacked.labels[0])],
-        answer(attacked.classes, shares(attacked.before[0])),
-        answer(attacked.classes, shares(attacked.after[0])),
+        answer(attacked.classes, attacked.before[0]),
+        answer(attacked.classes, attacked.after[0]),
         attacked.strength,
         bool(attacked.linf[0] > 0),
         clean,
@@ -84,15 +85,13 @@ def outcome_of(attacked: "Attacked", clean: "Verdict", after: "Verdict") -> Outc
 
 
 def shares(logits: Any) -> NDArray[np.float64]:
-    """Softmax: what share the victim gives each class, (classes,)."""
-    exponents = np.asarray(logits, np.float64)
-    powers = np.exp(exponents - exponents.max())
-    return np.asarray(powers / powers.sum(), np.float64)
+    """What share the victim gives each class, (classes,)."""
+    return np.asarray(softmax(np.asarray(logits, np.float64)))
 
 
-def answer(classes: tuple[str, ...], probabilities: NDArray[np.float64]) -> FirstChoice:
-    first = int(probabilities.argmax())
-    return FirstChoice(classes[first], float(probabilities[first]))
+def answer(classes: tuple[str, ...], logits: Any) -> FirstChoice:
+    first = int(shares(logits).argmax())
+    return FirstChoice(classes[first], float(shares(logits)[first]))
 
 
 def headline(outcome: Outcome) -> tuple[str, str]:

@@ -9,8 +9,7 @@ torch.export program is stored whole.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -235,20 +234,6 @@ class UserScorer(ImageScorer):
         # the last bit may differ between machines; the hash must not
         object.__setattr__(scorer, "probe", tensors["probe"])
         return scorer
-
-
-@contextmanager
-def calibration_bar(samples: Samples) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr while a network is calibrated, in a terminal or a notebook; nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    notebook = Console().is_jupyter
-    console = Console(stderr=True, force_jupyter=False, force_terminal=True if notebook else None)
-    columns = TextColumn("calibrating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=len(samples) if hasattr(samples, "__len__") else None)
-        yield lambda done: bar.update(task, completed=done)
 
 
 def user_scorer(

@@ -13,7 +13,7 @@ from idecode_core.conformal.judge import Verdict
 from idecode_core.detector import Detector
 from idecode_core.folder.settings import FolderSettings
 from idecode_core.plots.attack import as_pixels, p_along_strength
-from idecode_core.report.attack import CHOSEN, answer, percent, shares
+from idecode_core.report.attack import CHOSEN, answer, percent
 from ui.attack.choice import AttackChoice
 from ui.attack.run import (
     AttackJob,
@@ -109,7 +109,7 @@ def start(target: Target, choice: AttackChoice, settings: Chosen) -> Lab:
 
 def ask_first(lab: Lab, job: AttackJob) -> None:
     """The clean picture, and a button that starts a slow attack; or why it cannot be run."""
-    answered = answer(lab.target.victim.classes, shares(lab.clean.attacked.before[0]))
+    answered = answer(lab.target.victim.classes, lab.clean.attacked.before[0])
     verdict = verdict_on(lab.detector, lab.clean, lab.screen.settings)
     st.markdown(
         f"## The victim says {escape(answered.label)}, rightly. Can {escape(job.kind.title)} change its mind?"
@@ -259,7 +259,7 @@ def on_detector(lab: Lab, settings: Chosen) -> AttackJob:
 
 def show_worst(lab: Lab, scored: Scored, settings: Chosen) -> None:
     verdict, plain = (verdict_on(lab.detector, attacked, settings) for attacked in (scored, lab.chosen))
-    answered = answer(scored.attacked.classes, shares(scored.attacked.after[0]))
+    answered = answer(scored.attacked.classes, scored.attacked.after[0])
     fooled = bool(scored.attacked.success[0])
     with st.container(horizontal=True, vertical_alignment="center", key="worst"):
         with st.container(width=WIDTH):
