@@ -58,6 +58,7 @@ SCORERS = {
     "vim": "idecode_core.scorers.distances:ViM",
     "mahalanobis_once": "idecode_core.scorers.distances:MahalanobisOnce",
     "unit_mahalanobis_once": "idecode_core.scorers.distances:UnitMahalanobisOnce",
+    "turned_mahalanobis_once": "idecode_core.scorers.distances:TurnedMahalanobisOnce",
     "neighbours_once": "idecode_core.scorers.distances:NeighboursOnce",
     "kernel_density": "paper.rivals.densities:KernelDensity",
     "lid": "paper.rivals.densities:LocalDimension",

@@ -108,7 +108,7 @@ def main(
 ) -> None:
     """Score the development sets with each member (once), try all weights, show the best and the members alone."""
     candidates = [Member.parse(text) for text in members]
-    validation, _ = member_parts([candidate.folder for candidate in candidates], data_root)
+    validation, *_ = member_parts([candidate.folder for candidate in candidates], data_root)
     sets = {"validation": validation, **development_sets(data_root)}
     vectors = [
         {name: cached_vectors(candidate, images, name) for name, images in sets.items()}

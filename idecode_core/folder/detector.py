@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -22,7 +22,7 @@ from idecode_core.errors import CheckpointError, SettingError
 from idecode_core.files.read import DAMAGE, check_safetensors, reason
 from idecode_core.folder.manifest import check_parts, read_calibration, write_calibration, write_listing
 from idecode_core.folder.place import check_place, write_detector_folder
-from idecode_core.folder.settings import FORMAT, find_detector, read_settings
+from idecode_core.folder.settings import FORMAT, WITH_COPIES, find_detector, read_settings
 from idecode_core.scorer import Scorer, build_scorer
 from idecode_core.scorers.call_network import PREFIX, imported_network
 
@@ -50,6 +50,26 @@ def compact(tensor: Tensor) -> Tensor:
 def restore(tensor: Tensor) -> Tensor:
     """The tensor that `compact` was given."""
     return tensor.float() if tensor.dtype == torch.float16 else tensor
+
+
+COPIES = "copies"
+"""In the head of model.safetensors: which tensors are copies of which."""
+LARGE, MOST_COPIES = 10_000, 1_000
+"""Numbers in a tensor that is worth storing once only; copies that a stranger's file may name."""
+
+
+def without_copies(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors to store, and by name which of them another one is: members of a merged detector may ask one network."""
+    first: dict[tuple[Any, ...], str] = {}
+    stored, copies = {}, {}
+    for name, tensor in tensors.items():
+        content = (tensor.dtype, tensor.shape, hashlib.sha256(tensor.numpy().tobytes()).digest())
+        if tensor.numel() >= LARGE and content in first:
+            copies[name] = first[content]
+        else:
+            stored[name] = tensor
+            first.setdefault(content, name)
+    return stored, copies
 
 
 Writer = Callable[[Path], object]
@@ -82,8 +102,9 @@ def save_detector(
             f"settings() and tensors(), see idecode_core/scorer.py."
         ) from error
     identity = _hash(settings, tensors)
+    stored, copies = without_copies({name: compact(tensor) for name, tensor in tensors.items()})
     config = {
-        "format": FORMAT,
+        "format": WITH_COPIES if copies else FORMAT,
         "name": detector.name,
         "summary": detector.summary,
         "modality": detector.scorer.modality,
@@ -96,7 +117,7 @@ def save_detector(
     }
 
     def fill(new: Path) -> None:
-        save_file({name: compact(tensor) for name, tensor in tensors.items()}, new / "model.safetensors")
+        save_file(stored, new / "model.safetensors", {COPIES: json.dumps(copies)} if copies else None)
         write_calibration(new, detector.calibration, identity)
         (new / "card.md").write_text(card or default_card(detector), encoding="utf-8")
         for name, write in (beside or {}).items():
@@ -165,8 +186,16 @@ def load_detector(
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
     """The tensors of a folder, as they were given to `save_detector`."""
-    check_safetensors(folder / "model.safetensors")
-    return {name: restore(tensor) for name, tensor in load_file(folder / "model.safetensors").items()}
+    path = folder / "model.safetensors"
+    check_safetensors(path)
+    with safe_open(path, framework="pt") as file:
+        copies = dict[str, str](json.loads((file.metadata() or {}).get(COPIES, "{}")))
+    if len(copies) > MOST_COPIES:
+        raise ValueError(
+            f"it has {len(copies):,} copies of tensors, more than the {MOST_COPIES:,} that are allowed"
+        )
+    tensors = {name: restore(tensor) for name, tensor in load_file(path).items()}
+    return tensors | {name: tensors[original] for name, original in copies.items()}
 
 
 def stored_weights(folder: Path | str) -> dict[str, Tensor]:

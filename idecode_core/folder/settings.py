@@ -15,7 +15,9 @@ from idecode_core.files.write import recovered
 
 FORMAT = 2
 """Since 2, the list of files with their hashes is part of every folder; those of format 1 may be without."""
-READABLE = (1, FORMAT)
+WITH_COPIES = 3
+"""As 2, and a tensor that two members share is stored once; only folders that need it say so, for older versions cannot read it."""
+READABLE = (1, FORMAT, WITH_COPIES)
 FILES = ("config.json", "model.safetensors", "calibration.npz")
 PACKAGE = Path(__file__).resolve().parent.parent
 CHECKPOINTS = PACKAGE.parent / "checkpoints"

@@ -19,8 +19,9 @@ from torch.nn.functional import normalize
 
 from idecode_core.errors import SettingError
 from idecode_core.models.equivariant import Equivariant
+from idecode_core.scorer import chunks, prepared
 from idecode_core.scorers.features import FeatureScorer
-from idecode_core.scorers.once import OnNetwork, check_features, logits
+from idecode_core.scorers.once import OnceScorer, OnNetwork, check_features, logits
 
 
 def shared_gaussian(z: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -125,6 +126,72 @@ class UnitMahalanobisOnce(OnNetwork):
 
     def of_features(self, z: Tensor, logits: Tensor) -> Tensor:
         return squared_distances(normalize(z, dim=-1), self.centre, self.whiten, self.means).amin(dim=1)
+
+
+TURNS = 4
+"""Quarter turns, x as it is among them."""
+ENOUGH = 12_000
+"""Training points that the Gaussians of turned pictures are learned from, evenly spaced among more."""
+
+
+def turned(model: Equivariant, x: Tensor) -> Tensor:
+    """Features of x (batch, 3, h, h) by each quarter turn, at length 1: (batch, TURNS, d)."""
+    gx = torch.stack([x.rot90(k, dims=(2, 3)) for k in range(TURNS)], dim=1)  # (batch, TURNS, 3, h, h)
+    z: Tensor = model.encode(gx.flatten(0, 1)).unflatten(0, gx.shape[:2])
+    return z
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TurnedMahalanobisOnce(OnceScorer):
+    """Score: sum over the four quarter turns g of min over classes c of (z - mu_gc)' S_g^-1 (z - mu_gc), for z the mean of f(g(x)) and
+    f(g(mirror image of x)) at length 1, among training pictures that were turned alike: eight passes (docs/evidence.md).
+
+    The distance of Eq. 2 that a network's features say: M is equivariant where a turned picture lies among turned ones.
+    """
+
+    kind, title = "turned_mahalanobis_once", "Mahalanobis distance, turned and mirrored"
+    term = "distance from the known ones, turned alike"
+    summary = (
+        "squared Mahalanobis distances of the network's features of x and its mirror image, at length 1, from those of the closest "
+        "class, summed over the four quarter turns, each among training pictures turned alike"
+    )
+
+    model: Equivariant
+    centre: Tensor  # (TURNS, d)
+    whiten: Tensor  # (TURNS, d, d)
+    means: Tensor  # (TURNS, classes, d)
+
+    @classmethod
+    def fit(cls, network: Any, samples: Any, y: Tensor) -> Self:
+        """On the network of an `ImageScorer`, from pictures of its proper training set and their classes (N,)."""
+        kept = np.linspace(0, len(y) - 1, min(len(y), ENOUGH)).round().astype(int)
+        with torch.no_grad():
+            z = torch.cat(
+                [
+                    turned(network.model, network.tensor(points)).cpu()
+                    for points in chunks(prepared(network, [samples[i] for i in kept], 0), 256)
+                ]
+            )  # (N, TURNS, d)
+        check_features(z.flatten(1), y[kept], 2)
+        gaussians = zip(
+            *(shared_gaussian(normalize(z[:, k], dim=-1), y[kept]) for k in range(TURNS)), strict=True
+        )
+        centre, whiten, means = (torch.stack(tensors) for tensors in gaussians)
+        return cls(
+            model=network.model,
+            centre=centre,
+            whiten=whiten.half().float(),  # half precision, so that it is stored in half the room
+            means=means,
+            preprocessing=network.preprocessing,
+            device=network.device,
+        )
+
+    def strangeness(self, x: Tensor) -> Tensor:
+        both = turned(self.model, x) + turned(self.model, x.flip(-1))
+        z = normalize(both, dim=-1).unbind(dim=1)
+        gaussians = zip(z, self.centre, self.whiten, self.means, strict=True)
+        nearest = [squared_distances(*of_turn).amin(dim=1) for of_turn in gaussians]
+        return torch.stack(nearest).sum(dim=0)
 
 
 K = 5

@@ -112,6 +112,10 @@ class MergedScorer:
         ]
         vectors = [part.score_vector[None] for part in inspected]
         names = [name.partition("@")[0] for name in self.names]  # a member's base NCM is left out
+        adds = [  # but for members that ask one network
+            name if names.count(name) == 1 else full.replace("@", ", ")
+            for name, full in zip(names, self.names, strict=True)
+        ]
         terms = merge_terms(vectors, self.references, self.weights)  # each (1, n)
         variants: list[Variant] = []
         for part, name in zip(inspected, names, strict=True):
@@ -120,7 +124,7 @@ class MergedScorer:
             self.merge(vectors)[0],
             tuple(sorted(variants, key=lambda variant: variant.draw)),
             tuple(
-                tuple(Term(name, float(term[0, i])) for name, term in zip(names, terms, strict=True))
+                tuple(Term(name, float(term[0, i])) for name, term in zip(adds, terms, strict=True))
                 for i in range(n)
             ),
         )

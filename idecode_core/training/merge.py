@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from idecode_core.conformal.calibration import Calibration
@@ -27,6 +28,7 @@ from idecode_core.image.scorer import ImageScorer
 from idecode_core.ncm import BASE_NCMS
 from idecode_core.report.card import write_card
 from idecode_core.scorer import Progress, Scorer
+from idecode_core.scorers.distances import TurnedMahalanobisOnce
 from idecode_core.scorers.logits import Energy
 from idecode_core.scorers.merged import MergedScorer
 from idecode_core.training.finish import N_MAX
@@ -34,6 +36,7 @@ from idecode_core.training.parts import load_parts
 from idecode_core.training.recipes import get_recipe
 from idecode_core.training.user_parts import SOURCE, parts_again
 
+DISTANCE = "distance"
 REFERENCE_DRAWS = 10
 REFERENCE_SHARE = 0.25
 """Of a user's own calibration files, where no others are held out."""
@@ -42,8 +45,9 @@ Vectors = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Member:
-    """A trained detector's folder, the base NCM to read its model with ("" for its own), and its weight in the sum. `energy` asks
-    its network for the class of x alone, in one pass however many draws there are."""
+    """A trained detector's folder, the base NCM to read its model with ("" for its own), and its weight in the sum. Two ask its
+    network about x alone, however many draws there are: `energy` for its class, `distance` how far the features of its quarter
+    turns lie from those of the training set."""
 
     folder: Path
     base_ncm: str
@@ -53,8 +57,8 @@ class Member:
     def parse(text: str, weight: float = 1.0) -> "Member":
         """ "cifar10-invariance@label_cross_entropy", by name or folder; without "@" the detector's own base NCM."""
         folder, _, base_ncm = text.partition("@")
-        if base_ncm and base_ncm not in (*BASE_NCMS, Energy.kind):
-            names = ", ".join((*BASE_NCMS, Energy.kind))
+        if base_ncm and base_ncm not in (*BASE_NCMS, Energy.kind, DISTANCE):
+            names = ", ".join((*BASE_NCMS, Energy.kind, DISTANCE))
             raise SettingError(f"No base NCM is called {base_ncm!r}; expected one of {names}.")
         return Member(find_detector(folder), base_ncm, weight)
 
@@ -62,8 +66,8 @@ class Member:
     def name(self) -> str:
         return f"{self.folder.name}@{self.base_ncm}" if self.base_ncm else self.folder.name
 
-    def scorer(self, detector: Detector | None = None) -> Scorer:
-        """The detector's scorer, under the member's base NCM."""
+    def scorer(self, detector: Detector | None = None, training: Any = None) -> Scorer:
+        """The detector's scorer, under the member's base NCM; `distance` learns from `training`, the proper training set."""
         scorer: Any = (detector or load_detector(self.folder)).scorer
         if not self.base_ncm:
             return scorer  # type: ignore[no-any-return]
@@ -72,6 +76,13 @@ class Member:
                 f"{self.folder} scores without a base NCM, so {self.base_ncm!r} cannot be chosen for it: leave out "
                 f"@{self.base_ncm}."
             )
+        if self.base_ncm == DISTANCE:
+            if not isinstance(scorer, ImageScorer):
+                raise SettingError(
+                    f"{self.folder} has no network that looks at pictures, whose features @{DISTANCE} compares: leave out @{DISTANCE}."
+                )
+            y = torch.from_numpy(training.y if scorer.classes else np.zeros_like(training.y))
+            return TurnedMahalanobisOnce.fit(scorer, training.samples, y)
         if self.base_ncm != Energy.kind:
             return changed(scorer, base_ncm=self.base_ncm)  # type: ignore[no-any-return]
         if not isinstance(scorer, ImageScorer) or BASE_NCMS[scorer.base_ncm].against == "g":
@@ -123,8 +134,8 @@ def shared_split(folders: Sequence[Path]) -> Split:
     return Split(first.proper, np.sort(validation), np.sort(calibration))
 
 
-def member_parts(folders: Sequence[Path], data_root: Path | str | None = None) -> tuple[Any, Any]:
-    """Reference points and calibration points of members that were trained on the same points."""
+def member_parts(folders: Sequence[Path], data_root: Path | str | None = None) -> tuple[Any, Any, Any]:
+    """Reference points, calibration points and the proper training set of members that were trained on the same points."""
     split, before = shared_split(folders), read_split(folders[0])
     record = training_of(folders[0])
     if SOURCE in record.settings:
@@ -139,7 +150,7 @@ def member_parts(folders: Sequence[Path], data_root: Path | str | None = None) -
             )
         if not same_split(split, before):  # members drew their calibration points for themselves
             parts = load_parts(recipe, data_root, split)
-    return parts.validation if len(parts.validation) else parts.training, parts.calibration
+    return parts.validation if len(parts.validation) else parts.training, parts.calibration, parts.training
 
 
 def score_members(
@@ -170,8 +181,8 @@ def build_merged(
         raise SettingError("A merged detector needs at least one member, got none.")
     folders = list(dict.fromkeys(member.folder for member in members))
     detectors = {folder: load_detector(folder) for folder in folders}
-    references, calibration = member_parts(folders, data_root)
-    scorers = [member.scorer(detectors[member.folder]) for member in members]
+    references, calibration, training = member_parts(folders, data_root)
+    scorers = [member.scorer(detectors[member.folder], training) for member in members]
 
     def scored(part: Any, n: int) -> list[Vectors]:
         """Score vectors of a part by member."""

@@ -11,6 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors import safe_open
+from scipy.spatial.distance import mahalanobis
+from sklearn.covariance import LedoitWolf
 from test_loop import tiny_images, tiny_task
 from test_merged import CLASSIFIER, make_detector, members, root  # noqa: F401  fixtures
 from test_tasks_audio import small_task
@@ -21,6 +25,7 @@ from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.record import read_split
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.report.card import card
+from idecode_core.scorers.distances import TurnedMahalanobisOnce
 from idecode_core.scorers.merged import MergedScorer
 from idecode_core.training.merge import Member, build_merged, shared_split
 from idecode_core.training.recipes import RECIPES
@@ -85,6 +90,60 @@ def test_a_scorer_that_has_no_base_ncm_can_be_a_member_as_it_is(
         build_merged([Member.parse(f"{tmp_path / 'inner'}@invariance")], data_root=root)
 
 
+def test_distance_is_scipys_mahalanobis_of_each_quarter_turn_and_shares_its_networks_weights(
+    root: Path, members: list[Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By SciPy and scikit-learn, turn by turn, from pictures that NumPy has turned and mirrored."""
+    folder = root / "tiny-labels"
+    chosen = [Member.parse(str(folder)), Member.parse(f"{folder}@distance")]
+    built = build_merged(chosen, data_root=root, n_max=2)
+    assert isinstance(built.scorer, MergedScorer)
+    images, split = tiny_images(), read_split(folder)
+    network, distance = built.scorer.members
+    assert isinstance(network, ImageScorer)
+
+    def features(x: np.ndarray) -> np.ndarray:
+        points = [network.prepare(picture, 0) for picture in network.decode(np.ascontiguousarray(x))]
+        with torch.no_grad():
+            return network.model.encode(network.tensor(points)).double().numpy()
+
+    def unit(z: np.ndarray) -> np.ndarray:
+        return z / np.linalg.norm(z, axis=1, keepdims=True)
+
+    new = images.x[split.calibration][:5]
+    labels = images.y[split.proper]
+    labelled = TurnedMahalanobisOnce.fit(network, images.x[split.proper], torch.from_numpy(labels))
+    for scorer, y in (
+        (labelled, labels),
+        (distance, np.zeros_like(labels)),
+    ):  # "tiny" has no names of classes
+        expected = np.zeros(5)
+        for k in range(4):
+            known = unit(features(np.rot90(images.x[split.proper], k, axes=(1, 2))))
+            mirrored = features(np.rot90(new[:, :, ::-1], k, axes=(1, 2)))
+            shown = unit(features(np.rot90(new, k, axes=(1, 2))) + mirrored)
+            means = {c: known[y == c].mean(axis=0) for c in np.unique(y)}
+            spread = known - np.stack([means[c] for c in y])
+            precision = np.linalg.inv(LedoitWolf(assume_centered=True).fit(spread).covariance_)
+            expected += [min(mahalanobis(z, mean, precision) ** 2 for mean in means.values()) for z in shown]
+        got = scorer.score(new, n=2, seed=0).score_vectors
+        np.testing.assert_allclose(got, np.stack([expected, expected], axis=1), rtol=0.02)
+        assert len(set(np.round(expected, 6))) == 5
+
+    monkeypatch.setattr("idecode_core.folder.detector.LARGE", 100)
+    save_detector(built, tmp_path / "merged")
+    with safe_open(tmp_path / "merged" / "model.safetensors", framework="pt") as file:
+        stored = {name: file.get_tensor(name).numel() for name in file.keys()}  # noqa: SIM118  it is no dictionary
+    assert any(name.startswith("member0.") and numbers >= 100 for name, numbers in stored.items())
+    assert not any(name.startswith("member1.model.") and numbers >= 100 for name, numbers in stored.items())
+    again = load_detector(tmp_path / "merged", "cpu")
+    np.testing.assert_allclose(again.score_vectors(new, n=2), built.score_vectors(new, n=2), atol=1e-9)
+    assert [term.name for term in again.inspect(new[0], n=1).terms[0]] == [
+        "tiny-labels",
+        "tiny-labels, distance",
+    ]
+
+
 def test_sounds_are_merged_too_ranked_among_their_training_clips(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +166,8 @@ def test_sounds_are_merged_too_ranked_among_their_training_clips(
     text = card(tmp_path / "merged")
     assert "- small@kl_divergence (weight 1): Log-mel blocks" in text
     assert "among the reference points (the proper training set)" in text
+    with pytest.raises(SettingError, match="no network that looks at pictures"):
+        Member.parse(str(tmp_path / "small@distance")).scorer()
 
 
 def test_members_that_drew_their_own_calibration_points_are_calibrated_on_those_that_both_hold_out(

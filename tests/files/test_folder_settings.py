@@ -58,7 +58,7 @@ def test_settings_that_never_were_a_detector_are_refused_even_with_the_right_has
         load_detector(folder, "cpu")
 
 
-@pytest.mark.parametrize("text", ["[]", "3", "{}", '{"format": 3}', "[" * 100_000, "null"])
+@pytest.mark.parametrize("text", ["[]", "3", "{}", '{"format": 4}', "[" * 100_000, "null"])
 def test_a_config_of_another_format_is_refused(folder, text):
     (folder / "config.json").write_text(text)
     refuse(folder, "format 2")

@@ -52,7 +52,7 @@ def test_the_table_of_weights_holds_each_member_alone_and_scores_are_kept(
     for name, scorer in scorers.items():
         save_detector(Detector.calibrate(name, scorer, random_images(5), n_max=2), tmp_path / name)
     monkeypatch.chdir(tmp_path)  # scores are kept in runs/
-    monkeypatch.setattr(merge_choice, "member_parts", lambda *_: (known, None))
+    monkeypatch.setattr(merge_choice, "member_parts", lambda *_: (known, None, None))
     monkeypatch.setattr(merge_choice, "development_sets", lambda _: {"strange": strange})
     merge_choice.main(list(scorers), None, 2)
     printed = capsys.readouterr().out
