@@ -173,7 +173,12 @@ def train(
             typer.echo("\n".join(plan.sentences()))
         elif speaks and plan.too_few:
             complain(plan.too_few)
-        trained = plan.train(report)
+        try:
+            trained = plan.train(report)
+        except KeyboardInterrupt:
+            if speaks and resume:
+                complain("Stopped. The same command goes on where it was.")
+            raise
     if trained is None:
         return
     told("\n" + "\n".join(trained.sentences()), trained.record(), as_json, as_csv)

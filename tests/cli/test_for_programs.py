@@ -222,6 +222,7 @@ def test_too_few_files_are_told_before_the_work_to_programs_too(run, monkeypatch
     status, out, err = run("train", "few", "--json")
     assert (status, out) == (130, "")
     assert "idecode: Too few files" in err
+    assert "idecode: Stopped. The same command goes on" in err
 
 
 def test_a_reader_that_leaves_is_no_verdict(tmp_path) -> None:
