@@ -38,6 +38,19 @@ def test_n_and_epsilon_are_in_view_before_and_after_scrolling(
                 assert box["x"] + box["width"] <= width
 
 
+def test_beside_a_closed_sidebar_the_bar_fits_and_leaves_the_way_to_open_it(
+    browser: Browser, app_url: str
+) -> None:
+    with visit(browser, 768, 768) as page:
+        open_inspect(page, app_url)
+        for key in ("menu", "n", "epsilon", "bar_exact", "copy_link"):
+            box = page.locator(f".st-key-{key}").first.bounding_box()
+            assert box is not None, key
+            assert 0 <= box["x"] < box["x"] + box["width"] <= 768, key
+        page.get_by_test_id("stExpandSidebarButton").click()
+        expect(page.get_by_test_id("stSidebar").get_by_role("link", name="Guarantee")).to_be_in_viewport()
+
+
 def test_verdict_variants_and_score_plot_are_on_the_first_screen_and_the_page_is_short(
     app_url: str, visitor: Page
 ) -> None:

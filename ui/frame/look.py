@@ -92,6 +92,23 @@ BAR_STYLE = """
   .st-key-bar { gap: 1rem; }
   .st-key-verdict_first [data-testid="stButtonGroup"] button:not(:has(img)) { padding: 0 0.5rem; }
 }
+@media (min-width: 641px) and (max-width: 1000px) {
+  .st-key-bar { flex-wrap: wrap; gap: 0 0.6rem; }
+  .st-key-bar > :has(h1) { flex: 1 0 100%; }
+  .st-key-bar > :is(:has(> .st-key-bar_n), :has(> .st-key-bar_epsilon), :has(> .st-key-bar_detector)) { flex-basis: 7rem; }
+  .st-key-bar > :has(> .st-key-bar_detector) { min-width: 9rem; }
+  .st-key-bar [data-testid="stMarkdownContainer"] p { font-size: 0.78rem; }
+  .st-key-verdict_first [data-testid="stButtonGroup"] button:not(:has(img)) { padding: 0 0.25rem; }
+  .st-key-verdict_first [data-testid="stButtonGroup"] button:not(:has(img)) p { font-size: 0.8rem; }
+}
+@media (min-width: 641px) {
+  /* With the sidebar closed, the way to open it again stands in the margin, or the bar would cover it. */
+  [data-testid="stApp"]:has(.st-key-bar) [data-testid="stHeader"]:has([data-testid="stExpandSidebarButton"]) {
+    z-index: 999992; background: none; pointer-events: none; }
+  [data-testid="stApp"]:has(.st-key-bar) [data-testid="stHeader"] button { pointer-events: auto; }
+  [data-testid="stApp"]:has(.st-key-bar) [data-testid="stHeaderLogo"] { display: none; }
+  [data-testid="stApp"]:has(.st-key-bar) [data-testid="stExpandSidebarButton"] { position: fixed; left: 0.1rem; top: 1rem; }
+}
 .st-key-verdict_first h2 { padding-top: 0; text-wrap: pretty; }
 .st-key-bar [data-testid="stNumberInputStepDown"], .st-key-bar [data-testid="stNumberInputStepUp"] { display: none; }
 [data-testid="stPopoverBody"]:has(.st-key-menu_cards) { min-width: min(34rem, 92vw); }
