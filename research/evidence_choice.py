@@ -1,6 +1,7 @@
 """What should be asked of networks that name the class, and how often? `python -m research.evidence_choice FOLDER...`
 
-Each network answers for x and for the draws that it was trained with: turned copies where it names turns, else small warps or `Views`.
+Each network answers for x, for the quarter turns of x and its mirror image (distance) and for the draws that it was trained with: turned
+copies where it names turns, else small warps or `Views`.
 Candidates read these answers, of one network or of several, whose ranks among half of the validation part are added up draw by draw as
 a merged detector does. Passes are those of all networks together. No OOD set of the tables, no calibration point, no test point.
 """
@@ -12,21 +13,24 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import torch
 import typer
 
 from idecode_core.folder.detector import load_detector
 from idecode_core.folder.record import read_split
 from idecode_core.image.scorer import ImageScorer
-from idecode_core.image.sets import ImageSet
+from idecode_core.image.sets import ImageSet, load_images
 from idecode_core.ncm import BASE_NCMS, RANGES, evidence
 from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
 from idecode_core.scorer import Vectors
+from idecode_core.scorers.distances import TURNS as QUARTERS
+from idecode_core.scorers.distances import TurnedMahalanobisOnce
 from idecode_core.scorers.merged import MergedScorer, merge_vectors
 from research.development import development_sets, validation_images
 
 NS = (1, 2, 5)
-X = "x"
+X, DISTANCE = "x", "distance"
 TURNS = ("turn_and_label", "turn_and_mirrored_label")
 LARGE = 400
 """Sets of more pictures are thinned out by --quick."""
@@ -36,15 +40,25 @@ Row = tuple[str, int, list[float]]
 """Name, passes, AUROC on each development set."""
 
 
-def answers(scorer: ImageScorer, images: ImageSet) -> Answers:
+def answers(scorer: ImageScorer, distance: TurnedMahalanobisOnce, images: ImageSet) -> Answers:
     names = TURNS if scorer.model.config.outputs == RANGES + len(scorer.classes) else (scorer.base_ncm,)
     of_x = -evidence(scorer.logits(images.x)).double().numpy()[:, None]
     drawn = scorer.score_under(names, images.x, n=max(NS), seed=0)
-    return {X: of_x, **{name: scored.score_vectors for name, scored in drawn.items()}}
+    return {
+        X: of_x,
+        DISTANCE: distance.score(images.x).score_vectors,
+        **{name: scored.score_vectors for name, scored in drawn.items()},
+    }
 
 
 def passes(asked: str, n: int) -> int:
-    return 1 if asked == X else n + BASE_NCMS[asked].asks_x + BASE_NCMS[asked].mirrored
+    alone = {X: 1, DISTANCE: 2 * QUARTERS}
+    return alone[asked] if asked in alone else n + BASE_NCMS[asked].asks_x + BASE_NCMS[asked].mirrored
+
+
+def questions(asked: Answers) -> list[tuple[str, ...]]:
+    """What one network may be asked: one thing, or the distance too."""
+    return [(one,) for one in asked] + [(one, DISTANCE) for one in asked if one != DISTANCE]
 
 
 def draws(vectors: Vectors, n: int) -> Vectors:
@@ -65,17 +79,18 @@ def rows_of(answers_of: dict[str, list[Answers]]) -> Iterator[Row]:
     for names in (
         names for size in range(1, len(answers_of) + 1) for names in combinations(answers_of, size)
     ):
-        for asked in product(*(answers_of[name][0] for name in names)):
-            for n in NS if any(question != X for question in asked) else NS[:1]:
-                members = [
-                    [draws(answer[question], n) for answer in answers_of[name]]
-                    for name, question in zip(names, asked, strict=True)
-                ]
+        for asked in product(*(questions(answers_of[name][0]) for name in names)):
+            pairs = [(name, what) for name, both in zip(names, asked, strict=True) for what in both]
+            drawing = not {what for _, what in pairs} <= {X, DISTANCE}
+            for n in NS if drawing else NS[:1]:
+                members = [[draws(answer[what], n) for answer in answers_of[name]] for name, what in pairs]
                 inside, *outside = (list(parts) for parts in zip(*members, strict=True))
-                title = " + ".join(f"{name}: {question}" for name, question in zip(names, asked, strict=True))
+                title = " + ".join(
+                    f"{name}: {' and '.join(both)}" for name, both in zip(names, asked, strict=True)
+                )
                 yield (
-                    title + (f", n={n}" if any(question != X for question in asked) else ""),
-                    sum(passes(question, n) for question in asked),
+                    title + (f", n={n}" if drawing else ""),
+                    sum(passes(what, n) for _, what in pairs),
                     [merged(inside, strange) for strange in outside],
                 )
 
@@ -121,9 +136,11 @@ def main(
         steps = {name: (2 if name == "" else 3 if len(part) > LARGE else 1) for name, part in sets.items()}
         sets = {name: part.take(np.arange(0, len(part), steps[name])) for name, part in sets.items()}
     answers_of: dict[str, list[Answers]] = {}
+    training = load_images("cifar10-train", data_root).take(split.proper)
     for folder in folders:
         for name, scorer in networks(folder).items():
-            answers_of[name] = [answers(scorer, images) for images in sets.values()]
+            distance = TurnedMahalanobisOnce.fit(scorer, training.x, torch.from_numpy(training.y))
+            answers_of[name] = [answers(scorer, distance, images) for images in sets.values()]
     show(rows_of(answers_of), list(sets)[1:])
 
 

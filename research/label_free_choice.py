@@ -30,7 +30,7 @@ from idecode_core.image.sets import load_images
 from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
 from idecode_core.scorer import Scorer, Vectors
-from idecode_core.scorers.distances import shared_gaussian, squared_distances
+from idecode_core.scorers.distances import TurnedMahalanobisOnce, shared_gaussian, squared_distances
 from idecode_core.scorers.logits import Energy
 from idecode_core.scorers.merged import merge_vectors
 from idecode_core.transforms import SharpRotations
@@ -57,6 +57,7 @@ WAYS = {
 EVERY, OF_TRAINING, DRAWS = 3, 6, 5
 """Third table: one in this many of the larger sets (of the validation part, one in two), and of the training set; draws."""
 TURN, SHIPPED, DISTANCE, NEIGHBOUR = "turn", "turn and familiarity", "Mahalanobis of x", "10th neighbour of x"
+TURNED = "Mahalanobis, turned and mirrored"
 TOGETHER = {
     TURN: {TURN: 1.0},
     f"{SHIPPED} (`cifar10-rotations`)": {SHIPPED: 1.0},
@@ -67,6 +68,9 @@ TOGETHER = {
     f"twice {SHIPPED} + {DISTANCE}": {SHIPPED: 2.0, DISTANCE: 1.0},
     f"{SHIPPED} + twice {DISTANCE}": {SHIPPED: 1.0, DISTANCE: 2.0},
     f"{SHIPPED} + {NEIGHBOUR}": {SHIPPED: 1.0, NEIGHBOUR: 1.0},
+    TURNED: {TURNED: 1.0},
+    f"{SHIPPED} + {TURNED}": {SHIPPED: 1.0, TURNED: 1.0},
+    f"{SHIPPED} + twice {TURNED}": {SHIPPED: 1.0, TURNED: 2.0},
 }
 """What is added up, with its weight."""
 BEFORE = (
@@ -90,9 +94,11 @@ def aurocs(scorer: Scorer, sets: list[NDArray[np.uint8]], n: int = 1) -> list[fl
 
 
 def members_of(
-    scorer: ImageScorer, sets: list[NDArray[np.uint8]], fitted: Tensor
+    scorer: ImageScorer, sets: list[NDArray[np.uint8]], training: NDArray[np.uint8]
 ) -> list[dict[str, Vectors]]:
-    """Of each set, base scores (N, DRAWS) of all that can be added up; `fitted` are features of the training set (M, d)."""
+    """Of each set, base scores (N, DRAWS) of all that can be added up; distances learn from pictures of the training set."""
+    fitted = features(scorer, training[::OF_TRAINING])  # (M, d)
+    turned = TurnedMahalanobisOnce.fit(scorer, training, torch.zeros(len(training)))
     known = normalize(fitted, dim=-1)
     gaussian = shared_gaussian(known, torch.zeros(len(known), dtype=torch.long))
     ncms = {TURN: "cross_entropy", SHIPPED: "cross_entropy_and_familiarity"}
@@ -103,6 +109,7 @@ def members_of(
         once = {
             DISTANCE: squared_distances(z, *gaussian).amin(dim=1),
             NEIGHBOUR: torch.cdist(z, known).kthvalue(10, dim=1).values,
+            TURNED: torch.from_numpy(turned.score(x).score_vectors[:, 0]),
         }
         parts = {name: turns[ncm].score_vectors for name, ncm in ncms.items()}
         members.append(
@@ -196,7 +203,7 @@ def main(
             write_json(RESULTS, trials)
     added = {f"{name}, n = {n}": (weights, n) for name, weights in TOGETHER.items() for n in (1, DRAWS)}
     if not added.keys() <= trials.keys():
-        parts = members_of(shipped, thinned(sets), features(shipped, proper.x[::OF_TRAINING]))
+        parts = members_of(shipped, thinned(sets), proper.x)
         trials |= {name: merged_aurocs(parts, *each) for name, each in added.items()}
         write_json(RESULTS, trials)
     show("what is asked", list(outside), {name: trials[name] for name in ASKED})

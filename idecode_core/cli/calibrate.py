@@ -107,7 +107,10 @@ def ask(names: Sequence[str]) -> list[int]:
 def merge(
     members: Annotated[
         list[str],
-        typer.Argument(help="Detector folders; FOLDER@BASE_NCM for another base NCM.", show_default=False),
+        typer.Argument(
+            help="Detector folders; FOLDER@BASE_NCM for another base NCM, FOLDER@energy or FOLDER@distance for x alone.",
+            show_default=False,
+        ),
     ],
     out: inputs.NewDetector,
     replace: inputs.Replace = False,
