@@ -15,6 +15,8 @@ CLEARLY = 0.05
 """How much better (AUROC) than the usual model another must be."""
 KNOWN = "known outliers"
 """The kind of stranger that is not made: outliers that the user knows."""
+LOCAL = ("patches", "places")
+"""What is taken for small changes alone."""
 FEWEST_TO_MEASURE = 10
 """Known outliers that say what was gained; fewer say too little."""
 Tried = Mapping[str, Mapping[str, float]]
@@ -55,15 +57,19 @@ def choice_in_words(taken: str, tried: Tried) -> str:
 
     >>> choice_in_words("a", {"a": {"cuts": 0.9, "scratches": 0.8}, "b": {"cuts": 0.5, "scratches": 0.6}})
     'Taken: a, with AUROC 85.0 % on files kept from fitting against changed ones (cuts, scratches); b 55.0 %.'
+    >>> choice_in_words("places", {"a": {"cuts": 0.5}, "places": {"cuts": 0.9}}).partition("a 50.0 %. ")[2]
+    'It looks for small changes: if other kinds of things are what does not belong, name --model mahalanobis.'
     """
     if not tried:
         return ""
     against = f"changed ones ({', '.join(tried[taken])})"
+    local = " It looks for small changes: if other kinds of things are what does not belong, name --model mahalanobis."
+    local *= taken in LOCAL and KNOWN not in tried[taken]
     if KNOWN in tried[taken]:
         against, tried = KNOWN, {name: {KNOWN: by_kind[KNOWN]} for name, by_kind in tried.items()}
     means = {name: 100 * float(np.mean(list(by_kind.values()))) for name, by_kind in tried.items()}
     others = ", ".join(f"{name} {mean:.1f} %" for name, mean in means.items() if name != taken)
-    return f"Taken: {taken}, with AUROC {means[taken]:.1f} % on files kept from fitting against {against}; {others}."
+    return f"Taken: {taken}, with AUROC {means[taken]:.1f} % on files kept from fitting against {against}; {others}.{local}"
 
 
 def best(tried: Tried, clearly: float = CLEARLY, good: float = 0.0) -> str:
