@@ -147,6 +147,17 @@ _cifar10_joint_wide = replace(
     epochs=34,
     learning_rate=0.2,
 )
+# More channels and fewer epochs: what is accuracy worth? (docs/evidence.md)
+_cifar10_joint_large = replace(
+    _cifar10_joint_wide,
+    name="cifar10-joint-large",
+    shows=replace(
+        _cifar10_joint_wide.shows,
+        model=ModelConfig("compact", outputs=4 + 10, widths=(128, 384, 384)),
+        alternate=True,
+    ),
+    epochs=24,
+)
 _cifar10_evidence = replace(
     _cifar10_invariance,
     name="cifar10-evidence",
@@ -361,6 +372,7 @@ _all: list[Recipe[Any]] = [
     _cifar10_invariance,
     _cifar10_joint,
     _cifar10_joint_wide,
+    _cifar10_joint_large,
     _cifar10_evidence,
     _cifar10_turn_evidence,
     _cifar10_joint_fast,
