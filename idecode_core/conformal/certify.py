@@ -19,10 +19,10 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from idecode_core import conformal
-from idecode_core.conformal import FloatArray, check_epsilon, checked_scores
+from idecode_core.conformal import FloatArray, checked_scores
 from idecode_core.conformal.calibration import aggregate_scores
-from idecode_core.conformal.conditional import corrected_epsilon
 from idecode_core.conformal.ranking import ranks_in
+from idecode_core.conformal.settings import Settings
 from idecode_core.errors import NothingFlaggedWarning, ScoreError, SettingError, WrongSignWarning
 
 STRANGE, NORMAL = "strange", "normal"
@@ -174,11 +174,7 @@ class Certified(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-le
         return np.where(normality < self.offset_, -1, 1)
 
     def _threshold(self, epsilon: float, delta: float | None) -> float:
-        if delta is None:
-            check_epsilon(epsilon, self.k)
-        else:
-            epsilon = corrected_epsilon(self.k, epsilon, delta)
-        j = conformal.flagging_rank(self.k, epsilon)
+        j = conformal.flagging_rank(self.k, Settings(epsilon=epsilon, delta=delta).cut(self.k))
         return float(self.strangeness_[self.k - j]) if j else float("inf")
 
     def _strangeness(self, scores: ArrayLike, reset: bool = False) -> FloatArray:
