@@ -132,13 +132,21 @@ TURNS = 4
 """Quarter turns, x as it is among them."""
 ENOUGH = 12_000
 """Training points that the Gaussians of turned pictures are learned from, evenly spaced among more."""
+AT_ONCE = 256
+"""Pictures that are open at once."""
 
 
 def turned(model: Equivariant, x: Tensor) -> Tensor:
-    """Features of x (batch, 3, h, h) by each quarter turn, at length 1: (batch, TURNS, d)."""
+    """Features of x (batch, 3, h, h) by each quarter turn: (batch, TURNS, d)."""
     gx = torch.stack([x.rot90(k, dims=(2, 3)) for k in range(TURNS)], dim=1)  # (batch, TURNS, 3, h, h)
     z: Tensor = model.encode(gx.flatten(0, 1)).unflatten(0, gx.shape[:2])
     return z
+
+
+@torch.no_grad()
+def _turned(network: Any, samples: Any) -> Tensor:
+    """Those of pictures as an `ImageScorer` takes them, on the CPU."""
+    return turned(network.model, network.tensor(list(prepared(network, samples, 0)))).cpu()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -165,13 +173,9 @@ class TurnedMahalanobisOnce(OnceScorer):
     def fit(cls, network: Any, samples: Any, y: Tensor) -> Self:
         """On the network of an `ImageScorer`, from pictures of its proper training set and their classes (N,)."""
         kept = np.linspace(0, len(y) - 1, min(len(y), ENOUGH)).round().astype(int)
-        with torch.no_grad():
-            z = torch.cat(
-                [
-                    turned(network.model, network.tensor(points)).cpu()
-                    for points in chunks(prepared(network, [samples[i] for i in kept], 0), 256)
-                ]
-            )  # (N, TURNS, d)
+        z = torch.cat(
+            [_turned(network, [samples[i] for i in some]) for some in chunks(kept, AT_ONCE)]
+        )  # (N, TURNS, d)
         check_features(z.flatten(1), y[kept], 2)
         gaussians = zip(
             *(shared_gaussian(normalize(z[:, k], dim=-1), y[kept]) for k in range(TURNS)), strict=True
