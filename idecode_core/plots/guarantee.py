@@ -32,7 +32,7 @@ def false_detection_rates(
     epsilon: float | None = None,
     here: ObservedRate | None = None,
     others: Mapping[str, Sequence[ObservedRate]] | None = None,
-    height: int = 440,
+    height: int = 400,
     minus: bool = False,
 ) -> go.Figure:
     """Fig. 1 of the paper and more: the bound, a band, resampled calibration sets, what was observed, all at their epsilon.
