@@ -73,7 +73,7 @@ def aggregate_on_histogram(
         "xaxis": {"type": "log" if logarithmic else "linear", "range": [left, right], "showgrid": False},
         "yaxis": {"range": [0, 1.36 * top]},
     }
-    title = "Aggregated score F(V), larger is stranger"
+    title = "F(V), larger is stranger"
     return finish(go.Figure(traces), title, "Calibration points", height, layout, LEFT)
 
 
