@@ -154,7 +154,7 @@ class TurnedMahalanobisOnce(OnceScorer):
     """Score: sum over the four quarter turns g of min over classes c of (z - mu_gc)' S_g^-1 (z - mu_gc), for z the mean of f(g(x)) and
     f(g(mirror image of x)) at length 1, among training pictures that were turned alike: eight passes (docs/evidence.md).
 
-    The distance of Eq. 2 that a network's features say: M is equivariant where a turned picture lies among turned ones.
+    Eq. 2 said by features: M is equivariant where g(x) lies among training pictures that g was applied to.
     """
 
     kind, title = "turned_mahalanobis_once", "Mahalanobis distance, turned and mirrored"
