@@ -117,7 +117,7 @@ def test_together_the_figure_draws_the_cut_of_the_batch_and_the_words_speak_of_f
     together = judge(detector.calibration, vectors, epsilon=0.05, false_discovery_control=True)
     assert alone.threshold != together.threshold
     batch.button_group(key="rule").set_value("together").run()
-    [figure] = figures(batch, "Aggregated score")
+    [figure] = figures(batch, "F(V), larger is stranger")
     drawn = [trace for trace in figure["data"] if "flagged above" in str(trace.get("text"))]
     assert drawn[0]["x"][0] == pytest.approx(together.threshold)
     row = batch.session_state["row"]
@@ -125,7 +125,7 @@ def test_together_the_figure_draws_the_cut_of_the_batch_and_the_words_speak_of_f
     assert meaning(together[row])[0] in shown
     assert "false discoveries" in meaning(together[row])[0]
     batch.button_group(key="rule").set_value("alone").run()
-    [figure] = figures(batch, "Aggregated score")
+    [figure] = figures(batch, "F(V), larger is stranger")
     drawn = [trace for trace in figure["data"] if "flagged above" in str(trace.get("text"))]
     assert drawn[0]["x"][0] == pytest.approx(alone.threshold)
 
@@ -245,7 +245,7 @@ def test_two_detectors_judge_one_file_side_by_side() -> None:
         assert sentence(found[0]).partition(": ")[2] in shown
         assert f"**{name}**" in shown
     assert "0.1 in place of 0.05" in shown
-    assert len(figures(at, "Aggregated score")) == 3
+    assert len(figures(at, "F(V), larger is stranger")) == 3
     at.button(key="menu_spoken-digits").click().run()  # which no detector of pictures can second
     assert not at.exception
     assert at.selectbox(key="versus").value is None
