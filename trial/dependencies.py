@@ -1,4 +1,4 @@
-"""docs/dependencies.md: every direct dependency with its licence, as its own metadata say, and what it is here for.
+"""docs/dependencies.md: every direct dependency with its licence, as the package itself says, and what it is here for.
 
 Run `python -m trial.dependencies` after a change of pyproject.toml or requirements-dev.in.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 DOCUMENT = ROOT / "docs" / "dependencies.md"
-UNDECLARED = "not declared in its metadata"
+UNDECLARED = "not declared"
 LINE = re.compile(r'^\s*"?(?P<name>[A-Za-z0-9_.-]+)(\[[a-z,]*\])?[<>=!~][^#"]*"?,?\s*#\s*(?P<words>.+)$')
 
 
@@ -55,7 +55,8 @@ def named_in_pyproject() -> set[str]:
 
 
 def licence(name: str) -> str:
-    """As the installed package declares it; its classifiers where the field is missing or is the whole text."""
+    """As the installed package declares it; its classifiers where the field is missing or is the whole text, else how the
+    licence file that it brings begins."""
     try:
         found = metadata.metadata(name)
     except metadata.PackageNotFoundError:
@@ -66,7 +67,16 @@ def licence(name: str) -> str:
     classified = [
         c.split(" :: ")[-1] for c in found.get_all("Classifier") or () if c.startswith("License ::")
     ]
-    return ", ".join(classified) or UNDECLARED
+    return ", ".join(classified) or next(
+        filter(None, map(first_line, metadata.files(name) or ())), UNDECLARED
+    )
+
+
+def first_line(path: metadata.PackagePath) -> str:
+    """Of a package's licence file; empty for any other of its files."""
+    if path.stem.upper() not in ("LICENSE", "LICENCE", "COPYING") or ".dist-info" not in str(path):
+        return ""
+    return path.read_text(encoding="utf-8").strip().partition("\n")[0].strip()
 
 
 def version(name: str) -> str:
@@ -79,8 +89,8 @@ def version(name: str) -> str:
 def undeclared() -> list[str]:
     """A paragraph on each package that says nothing of its licence."""
     return [
-        f"**A licence that is not declared.** The package `{one.name}` ({one.needed_for}: {one.reason}) names no licence in its\n"
-        "metadata: ask its author before you pass it, or what is made with it, on.\n"
+        f"**A licence that is not declared.** The package `{one.name}` ({one.needed_for}: {one.reason}) names no licence and brings\n"
+        "none: ask its author before you pass it, or what is made with it, on.\n"
         for one in direct()
         if licence(one.name) == UNDECLARED
     ]
@@ -95,10 +105,11 @@ def document() -> str:
         [
             "# Direct dependencies",
             "",
-            "Written by `python -m trial.dependencies`: licences are read from the metadata of the installed packages, reasons",
-            "from the comments in `pyproject.toml` and `requirements-dev.in`. Exact versions with hashes of these and of all that",
-            "they need are in `requirements.txt` and `requirements-dev.txt` (`make lock`); `pip install --require-hashes` checks",
-            "them. `make trial` asks pip-audit for known vulnerabilities where its database is within reach.",
+            "Written by `python -m trial.dependencies`: licences are read from the metadata of the installed packages, or from the",
+            "licence file that they bring where those say nothing, reasons from the comments in `pyproject.toml` and",
+            "`requirements-dev.in`. Exact versions with hashes of these and of all that they need are in `requirements.txt` and",
+            "`requirements-dev.txt` (`make lock`); `pip install --require-hashes` checks them. `make trial` asks pip-audit for",
+            "known vulnerabilities where its database is within reach.",
             "",
             "| package | version tried | licence | needed for | reason |",
             "|---|---|---|---|---|",

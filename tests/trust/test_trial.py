@@ -365,6 +365,23 @@ def test_the_page_holds_a_table_of_parts_that_there_are() -> None:
     assert all(f"\n| {part} | " in text.partition("## What the parts do")[2] for part in trial.__main__.PARTS)
 
 
+def test_a_licence_that_the_metadata_leave_out_is_read_from_the_licence_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, files in {"silent_one": ("LICENSE", "AUTHORS"), "silent_two": ("AUTHORS",)}.items():
+        about = tmp_path / f"{name}-1.0.dist-info"
+        about.mkdir()
+        for file in files:
+            (about / file).write_text("\nApache Software License 2.0\n\nCopyright of somebody\n")
+        (about / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nLicense: UNKNOWN\n"
+        )
+        (about / "RECORD").write_text("".join(f"{about.name}/{file},,\n" for file in files))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert dependencies.licence("silent_one") == "Apache Software License 2.0"
+    assert dependencies.licence("silent_two") == dependencies.UNDECLARED
+
+
 def test_every_direct_dependency_has_a_reason_and_a_row() -> None:
     listed = list(dependencies.direct())
     assert dependencies.named_in_pyproject() <= {one.name for one in listed}
