@@ -319,7 +319,7 @@ class NetworkScorer(ABC):
     def settings(self) -> Settings:
         return {
             "kind": self.kind,
-            "model": asdict(self.model.config),
+            "model": self.model.config.settings(),
             "transforms": transform_settings(self.transforms),
             "base_ncm": self.base_ncm,
             self.input_field: asdict(getattr(self, self.input_field)),

@@ -153,11 +153,18 @@ def cifar10(detectors: list[Stored]) -> str:
         for name, stored in zip(names, detectors, strict=True)
         if not learned_from_labels(stored.settings.scorer)
     ]
+    after = [name for name, stored in zip(names, detectors, strict=True) if stored.saw_imagenet]
+    imagenet = (
+        f" **{', '.join(after)} began with weights made on ImageNet**, Tiny-ImageNet's pictures among them, and the others on this page did not: compare "
+        "them to choose a detector, not to choose a method ([pretrained](pretrained.md))."
+        if after
+        else ""
+    )
     return (
         f"CIFAR-10 belongs, AUROC at n = {N}. The paper's column is its best at n = {N}, with ImageNet and Places365 where we have Tiny-ImageNet and Places:\n\n"
         + table(["OOD set", *names, "paper"], rows)
         + f"\n\n**Below the paper's best**: {worse or 'none'}. {', '.join(without)} use no labels, like the paper's; the others do. All but "
-        "`projective` and `rotations` score in ways of ours. The paper's networks are larger and were trained for far longer than our hours on two CPU cores. `projective`'s base NCM is the logarithm of the "
+        f"`projective` and `rotations` score in ways of ours. The paper's networks are larger and were trained for far longer than our hours on two CPU cores.{imagenet} `projective`'s base NCM is the logarithm of the "
         "paper's, tried by hand on SVHN: [all tables](../RESULTS.md) show both. [What differs](differences.md)."
     )
 

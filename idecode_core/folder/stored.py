@@ -5,9 +5,11 @@ Stored scores are float32. The calibration that is read with them is rounded ali
 was tied stays tied.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.errors import CheckpointError
@@ -36,6 +38,8 @@ RIVALS, ONE_CLASS, ADVERSARIAL = "rivals", "one-class", "adversarial"
 """Places beside the detectors: of rivals on their networks, of those that know one class, and of attacked sets by victim."""
 CLEAN = "clean"
 """The set of the pictures of a victim's attacked sets before they were attacked."""
+PRETRAINED = "efficientnet-lite0"
+"""The backbone whose weights were made on ImageNet (models/pretrained.py)."""
 CIFAR10_DETECTORS = (
     "cifar10-projective",
     "cifar10-rotations",
@@ -43,6 +47,7 @@ CIFAR10_DETECTORS = (
     "cifar10-invariance",
     "cifar10-merged",
     "cifar10-joint",
+    "cifar10-pretrained",
 )
 
 
@@ -80,6 +85,16 @@ class Stored:
         if scorer.get("kind") != "image" or scorer.get("classes"):
             return ""
         return str(scorer.get("transforms", {}).get("name", "")).removeprefix("sharp_")
+
+    @property
+    def saw_imagenet(self) -> bool:
+        """Whether a network of it, or of a member, was trained on ImageNet before, so that no row from scratch compares with it."""
+
+        def saw(settings: Mapping[str, Any]) -> bool:
+            model = settings.get("model") or settings.get("own", {}).get("model") or {}
+            return model.get("backbone") == PRETRAINED or any(map(saw, settings.get("members", ())))
+
+        return saw(self.settings.scorer)
 
     def scores_of(self, scorer: str) -> Scores:
         """What another scorer on the same network says of the same sets: SBP, or another base NCM."""

@@ -5,17 +5,19 @@ applied (AVT: pair of features; or g(x) alone), or which class it shows (a class
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import interpolate
 
 from idecode_core.errors import SettingError
 from idecode_core.models.backbones import Compact, CompactDenseNet, Pooled, densenet100, resnet, wide_resnet
 from idecode_core.models.pretrained import EfficientNetLite0
 
 LOG_VARIANCE_SCALE = 1000.0  # AVT divides the log-variance head by this
+MOST_ENLARGED = 8
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,23 @@ class ModelConfig:
     """Channels of the compact backbone's groups."""
     mean: tuple[float, ...] = (0.4914, 0.4822, 0.4465)
     std: tuple[float, ...] = (0.247, 0.2435, 0.2616)
+    enlarge: int = 1
+    """How many times larger, in each direction, the backbone sees pictures. They are brought to the model's size and transformed
+    before that, so a sharp picture and a blurred one have gone the same way."""
+
+    def __post_init__(self) -> None:
+        if type(self.enlarge) is not int or not 1 <= self.enlarge <= MOST_ENLARGED:
+            raise SettingError(
+                f"The network enlarges pictures a whole number of times from 1 to {MOST_ENLARGED}, got {self.enlarge!r:.40}: correct the "
+                "config."
+            )
+
+    def settings(self) -> dict[str, Any]:
+        """Ready for JSON. What is younger than the first detectors stands there where it is used, so that theirs keep their hash."""
+        fields = asdict(self)
+        if self.enlarge == 1:
+            del fields["enlarge"]
+        return fields
 
     @staticmethod
     def read(settings: Mapping[str, Any]) -> "ModelConfig":
@@ -86,6 +105,8 @@ class Encoder(nn.Module):
 
     def encode(self, x: Tensor) -> Tensor:
         """x (batch, 3, h, w) in [0, 1] -> features (batch, d)."""
+        if self.config.enlarge != 1:
+            x = interpolate(x, scale_factor=self.config.enlarge, mode="bicubic")
         features: Tensor = self.backbone(self.normalise(x))
         return features
 

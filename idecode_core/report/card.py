@@ -12,7 +12,7 @@ from idecode_core.folder.detector import Writer
 from idecode_core.folder.record import TrainingRecord, kept_epoch, read_log, read_training
 from idecode_core.folder.settings import checkpoint_root, read_settings
 from idecode_core.folder.shelf import DRAWS_PER_RUN, RUNS, SBP, scorer_names
-from idecode_core.folder.stored import Stored, has_scores, open_stored
+from idecode_core.folder.stored import PRETRAINED, Stored, has_scores, open_stored
 from idecode_core.ncm import BASE_NCMS
 from idecode_core.plots.svg import learning_curve_svg
 from idecode_core.quality.methods import beside_softmax, evaluate_sets
@@ -159,7 +159,7 @@ def describe_training(record: TrainingRecord) -> str:
     if record.test_accuracy is not None:
         accuracy += f" (test set: {share(record.test_accuracy)})"
     origin = ""
-    if settings["model"]["backbone"] == "efficientnet-lite0":
+    if settings["model"]["backbone"] == PRETRAINED:
         origin = (
             " **The backbone, EfficientNet-Lite0, was trained on ImageNet before**, which has seen much of what is OOD "
             "here; do not compare the numbers with those of models trained from scratch."

@@ -155,7 +155,7 @@ class FeatureScorer(Features):
             "base_ncm": self.kind,
             "preprocessing": asdict(self.preprocessing),
             "classes": list(self.classes),
-            "model": asdict(self.model.config),
+            "model": self.model.config.settings(),
             "transforms": transform_settings(self.transforms),
         }
 

@@ -167,7 +167,7 @@ class OnceScorer(TakesPictures, ABC):
         return [AS_IT_IS] * len(parameters)
 
     def settings(self) -> Settings:
-        network = {"model": asdict(self.model.config)} if hasattr(self, "model") else {}
+        network = {"model": self.model.config.settings()} if hasattr(self, "model") else {}
         numbers = {name: getattr(self, name) for name in fields_of(self, int, float)}
         return {
             "kind": self.kind,

@@ -211,6 +211,28 @@ _cifar10_joint_fast = replace(
     transforms=SharpRotations(per_draw="one"),
     base_ncm="turn_and_mirrored_label",
 )
+# A classifier that starts from ImageNet's weights (docs/pretrained.md). No other recipe of ours does but `cifar10-rotations-pretrained`.
+_cifar10_imagenet = replace(
+    _cifar10_evidence,
+    name="cifar10-pretrained",
+    shows=Pictures(
+        ModelConfig(
+            "efficientnet-lite0", outputs=10, mean=pretrained.MEAN, std=pretrained.STD, enlarge=3
+        ),  # at 32 px its five strides leave a single position
+        "label",
+        alternate=True,
+        crop=3,
+        cutout=8,
+        transformed=0.0,
+        split_of="checkpoints/cifar10-invariance",  # so that it can be merged with the joint ones
+    ),
+    epochs=8,
+    batch=32,  # on a processor, larger ones no longer fit into its caches and take twice as long per picture
+    learning_rate=0.015,
+    norm_bias_rate=1.0,
+    weight_decay=5e-4,
+    ema=0.999,
+)
 # The rotation network, wider and in bfloat16. On the schedule of cifar10-evidence (rate 0.5, identity) turns stay at chance.
 _cifar10_rotations_wide = replace(
     _cifar10_rotations,
@@ -376,6 +398,7 @@ _all: list[Recipe[Any]] = [
     _cifar10_evidence,
     _cifar10_turn_evidence,
     _cifar10_joint_fast,
+    _cifar10_imagenet,
     _cifar10_rotations_wide,
     _cifar10_densenet,
     _paper_victim("resnet34"),

@@ -1,11 +1,18 @@
 """Models: shapes of every backbone, the encoder block, pairing, whitening, and no tensor left on the CPU."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from PIL import Image
+from sklearn.datasets import load_sample_image
 from small import OnTheCpuFirst
 
 from idecode_core.errors import SettingError
+from idecode_core.folder.detector import load_detector, scorer_hash
+from idecode_core.folder.settings import read_settings
 from idecode_core.models import Equivariant, ModelConfig
 from idecode_core.models.backbones import Compact
 
@@ -97,3 +104,31 @@ def test_a_whitened_stem_gives_uncorrelated_outputs_of_unit_variance():
 def test_an_unknown_backbone_is_refused_in_words():
     with pytest.raises(SettingError, match="Unknown backbone 'vit'"):
         Equivariant(ModelConfig("vit", outputs=4))  # type: ignore[arg-type]
+
+
+def test_an_enlarging_network_sees_what_pillow_makes_of_the_picture():
+    """At three times the side, bicubic: PIL's kernel is another (a = -0.5), so pixels agree to a few hundredths."""
+    config = ModelConfig("compact", outputs=3, widths=(4, 4, 4), enlarge=3)
+    model, seen = build(config), []
+    model.backbone.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    picture = Image.fromarray(load_sample_image("china.jpg")).resize((32, 32))
+    x = torch.from_numpy(np.asarray(picture) / 255).float().permute(2, 0, 1)[None]
+    large = np.asarray(picture.resize((96, 96), Image.Resampling.BICUBIC)) / 255
+    model.encode(x)
+    (shown,) = (values * model.std + model.mean for values in seen)
+    assert shown.shape == (1, 3, 96, 96)
+    assert np.abs(shown[0].permute(1, 2, 0).detach().numpy() - large).mean() < 0.01
+
+
+@pytest.mark.parametrize("enlarge", [0, 9, 2.0, True, "3"])
+def test_a_network_that_enlarges_oddly_is_refused(enlarge):
+    with pytest.raises(SettingError, match="from 1 to 8"):
+        ModelConfig.read({"backbone": "compact", "outputs": 3, "enlarge": enlarge})
+
+
+def test_settings_name_the_enlarging_only_where_there_is_one_so_that_older_detectors_keep_their_hash():
+    plain, three = ModelConfig("compact", outputs=3), ModelConfig("compact", outputs=3, enlarge=3)
+    assert "enlarge" not in plain.settings()
+    assert ModelConfig.read(json.loads(json.dumps(three.settings()))) == three
+    folder = Path(__file__).parents[2] / "checkpoints" / "cifar10-horses"
+    assert scorer_hash(load_detector(folder, "cpu").scorer) == read_settings(folder).scorer_sha256

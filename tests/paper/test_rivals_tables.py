@@ -4,7 +4,7 @@
 import json
 import re
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +33,7 @@ from idecode_core.folder.shelf import (
     scorer_names,
     write_scores,
 )
-from idecode_core.folder.stored import open_by_name, open_rival
+from idecode_core.folder.stored import open_by_name, open_rival, open_stored
 from idecode_core.quality.score_sets import image_sets, score_test_sets
 from idecode_core.quality.side_by_side import detector_on_set
 from idecode_core.report.evaluations import detectors_notebook
@@ -237,6 +237,27 @@ def test_the_leaderboard_has_published_rows_marked_and_is_sorted_by_the_near_mea
     assert "Not comparable" in body
     assert "MNIST and Textures" in body
     assert len(NEAR) == 2
+
+
+def test_rows_that_saw_imagenet_say_so_and_so_do_rivals_on_their_network(with_rivals) -> None:
+    """The network of the rivals is passed off as a pretrained one; members of a merged detector count as it does."""
+    assert "ImageNet**" not in leaderboard(with_rivals).body
+    path = with_rivals / NETWORK / "config.json"
+    config = json.loads(path.read_text())
+    config["scorer"]["model"]["backbone"] = "efficientnet-lite0"
+    path.write_text(json.dumps(config))
+    body = leaderboard(with_rivals).body
+    assert f"**Rows after ImageNet** (`{NETWORK}`, and rivals on its network)" in body
+    marked = {
+        row.split(" | ")[0].strip("| ") for row in body.splitlines() if "labels, after ImageNet |" in row
+    }
+    there = {c.title for c in contenders(with_rivals) if c.is_rival and c.network == NETWORK}
+    assert marked == there | {f"iDECODe invariance, n={n}" for n in (1, 5, 20)}
+    members = [{"kind": "image"}, {"own": {"model": {"backbone": "efficientnet-lite0"}}}]
+    stored = open_stored(with_rivals / "cifar10-rotations")
+    assert not stored.saw_imagenet
+    settings = replace(stored.settings, scorer={"kind": "merged", "members": members})
+    assert replace(stored, settings=settings).saw_imagenet
 
 
 def test_a_linear_head_on_frozen_features_solves_the_logistic_regression() -> None:
