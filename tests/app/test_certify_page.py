@@ -124,6 +124,7 @@ def test_too_few_scores_say_how_many_are_needed():
     no_trouble(app)
     assert "k of at least 20" in app.warning[0].value
     assert "nothing is ever flagged" in words(app)
+    assert "line" not in app.caption[0].value  # there is none
 
 
 def test_the_example_flags_what_is_no_clothing_and_keeps_the_rate_on_clothing():

@@ -184,8 +184,9 @@ def _figure(certified: "Certified", scores: Scores, limit: float) -> tuple[Any, 
     if scores.new is not None:
         groups.append(Group("new", scores.new, OOD))
         caption += f" Orange: {scores.new.size:,} new ones, of which many may be normal too."
-    side = "Right" if certified.larger_is == "strange" else "Left"
-    caption += f" {side} of the purple line a point is flagged."
+    if isfinite(limit):
+        side = "Right" if certified.larger_is == "strange" else "Left"
+        caption += f" {side} of the purple line a point is flagged."
     figure = score_histograms(groups, limit, "threshold", height=340)
     figure.update_xaxes(title=str(figure.layout.xaxis.title.text).replace("score F(V)", "score"))
     return figure, caption

@@ -3,6 +3,7 @@ worst misses and the worst false alarms."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -138,11 +139,14 @@ def scores_view(shown: Shown) -> tuple[Any, str]:
         key="ev_scores",
         alt=f"Histograms of scores of {shown.source.id_set.label} and of {shown.selected}",
     )
-    return figure, (
-        "Grey and blue should agree: both belong. What lies right of the line is flagged; orange left of it is missed."
-        if calibration is not None
-        else "Where the two overlap, no threshold can tell them apart."
+    if threshold is None:
+        return figure, "Where the two overlap, no threshold can tell them apart."
+    flagged = (
+        "What lies right of the line is flagged; orange left of it is missed."
+        if isfinite(threshold)
+        else f"There are too few calibration scores to flag anything at epsilon = {shown.epsilon:g}."
     )
+    return figure, f"Grey and blue should agree: both belong. {flagged}"
 
 
 VIEWS: dict[str, Callable[[Shown], tuple[Any, str]]] = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import isfinite
 
 import streamlit as st
 
@@ -160,6 +161,7 @@ def show_aggregate(
     height: int = 216,
     key: str = "aggregate_chart",
 ) -> None:
+    limit = f"above {verdict.threshold:.3g} inputs" if isfinite(verdict.threshold) else "no inputs"
     chart(
         figures.aggregate_on_histogram(
             detector.calibration.scores(settings.n, settings.aggregate),
@@ -169,8 +171,7 @@ def show_aggregate(
             height=height,
         ),
         key=key,
-        alt=f"Histogram of calibration scores; this input scores {verdict.score:.3g}, above {verdict.threshold:.3g} inputs are "
-        "flagged",
+        alt=f"Histogram of calibration scores; this input scores {verdict.score:.3g}, {limit} are flagged",
     )
 
 
