@@ -266,7 +266,10 @@ def keep_button(batch: Any) -> None:
     from idecode_core.session.making import free_name
 
     with st.popover("Keep as a session", icon=":material/create_new_folder:"):
-        st.caption("These files, their verdicts and your settings, in a folder that a notebook can open too.")
+        st.caption(
+            "These files, their verdicts and your settings, in a folder that a notebook can open too. Each file can then have tags "
+            "and a note."
+        )
         folder = batch.config.folder.name
         name = st.text_input(
             "Name of the session",
