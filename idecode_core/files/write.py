@@ -93,8 +93,10 @@ def write_folder(folder: Path, fill: Callable[[Path], object], *, replace: bool 
 
 def recovered(folder: Path) -> bool:
     """Put the old folder back where a killed process left none; whether there was one."""
+    if folder.exists():  # "." too, which has no name
+        return False
     old = folder.with_name(f".{folder.name}{OLD}")
-    if folder.exists() or not is_former(old):
+    if not is_former(old):
         return False
     try:
         old.rename(folder)

@@ -28,6 +28,9 @@ def test_a_detector_is_found_by_folder_or_by_name_from_any_directory(folder, mon
     assert find_detector(folder) == folder
     for name in ("named", "checkpoints/named"):
         assert read_settings(find_detector(name)).name == "small"
+    monkeypatch.chdir(folder)
+    assert read_settings(find_detector(".")).name == "small"
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(
         CheckpointError, match="No detector is called other: expected a detector folder, or one of: named"
     ):
