@@ -165,8 +165,9 @@ def load_detector(
         raise SettingError(f"{folder} holds a network of its own: leave model= and predict_fn= out.")
     if isinstance(model, str):
         given["model"] = imported_network(model)
+    chosen = choose_device(device)  # what is wrong with it is no fault of the folder
     try:
-        scorer = build_scorer(settings.scorer, tensors, choose_device(device), **given)
+        scorer = build_scorer(settings.scorer, tensors, chosen, **given)
     except CheckpointError:
         raise
     except (*DAMAGE, AttributeError) as error:

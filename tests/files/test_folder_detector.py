@@ -12,7 +12,7 @@ from small import random_images, small_scorer
 
 from idecode_core.conformal.calibration import Calibration
 from idecode_core.detector import Detector
-from idecode_core.errors import CheckpointError
+from idecode_core.errors import CheckpointError, SettingError
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.settings import read_settings
 from idecode_core.scorers.merged import MergedScorer
@@ -59,6 +59,11 @@ def test_a_loaded_detector_gives_the_same_answer_bit_for_bit(name, tmp_path):
     assert [v.predicted for v in loaded.inspect(IMAGES[0], n=2).variants] == [
         v.predicted for v in detector.inspect(IMAGES[0], n=2).variants
     ]
+
+
+def test_a_device_that_is_not_there_is_no_fault_of_the_folder(folder):
+    with pytest.raises(SettingError, match=r"^No device is called 'gpu': expected cpu"):
+        load_detector(folder, "gpu")
 
 
 def test_saving_again_writes_the_same_bytes(folder, tmp_path):
