@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from idecode_core.cli.inputs import Csv, DataRoot, Json, Replace, complain, print_rows
+from idecode_core.cli.inputs import Csv, DataRoot, Json, Replace, complain, place_told, print_rows
 from idecode_core.errors import SettingError
 from idecode_core.files.names import printable
 
@@ -93,6 +93,8 @@ def pull(
     out: Annotated[
         Path | None,
         typer.Option(
+            parser=place_told,
+            metavar="PATH",
             help="The new detector: a bare name puts it among the others, a path there; among the others if left out.",
             show_default=False,
         ),

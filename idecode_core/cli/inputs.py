@@ -40,10 +40,21 @@ Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; the be
 DataRoot = Annotated[
     Path | None, typer.Option(help="Folder with the datasets; else the variable IDECODE_DATA, else data/.")
 ]
+
+
+def place_told(text: str) -> Path:
+    """A bare name, or a path: `./mine` and `mine/` are paths, of which `Path` alone would make the bare name."""
+    path = Path(text)
+    return path if text == path.name or len(path.parts) > 1 else path.absolute()
+
+
 NewDetector = Annotated[
     Path,
     typer.Option(
-        help="The new detector: a bare name puts it among the app's, a path there.", show_default=False
+        parser=place_told,
+        metavar="PATH",
+        help="The new detector: a bare name puts it among the app's, a path there.",
+        show_default=False,
     ),
 ]
 Replace = Annotated[bool, typer.Option("--replace", help="Put it in the place of a detector that is there.")]

@@ -15,6 +15,7 @@ from idecode_core.cli.inputs import (
     Json,
     Replace,
     complain,
+    place_told,
     print_rows,
     progress_bars,
     told,
@@ -47,7 +48,9 @@ def train(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The new detector: a bare name puts it among the app's, a path there; named after the recipe or folder if left out."
+            parser=place_told,
+            metavar="PATH",
+            help="The new detector: a bare name puts it among the app's, a path there; named after the recipe or folder if left out.",
         ),
     ] = None,
     replace: Replace = False,

@@ -23,13 +23,15 @@ PATTERNS = (
 """What belongs to the detector in a folder, and goes with it when another takes its place; all else is the user's."""
 
 
-def new_place(out: Path, replace: bool = False, inputs: Iterable[Path | str] = ()) -> Path:
+def new_place(out: Path | str, replace: bool = False, inputs: Iterable[Path | str] = ()) -> Path:
     """Where a new detector goes, checked before the work begins: a bare name lies where the app and --detector find it, a path
-    where it says. `inputs` are what the command reads."""
+    where it says (`./mine` and `mine/` are paths, which only text tells apart). `inputs` are what the command reads."""
+    place = Path(out)
     root = settings.checkpoint_root()
     home = settings.user_detectors() if root == settings.BUNDLED else root
-    check_name(out.name)
-    place = out if len(out.parts) > 1 else home / out
+    check_name(place.name)
+    if str(out) == place.name:
+        place = home / place
     check_writable(check_place(place, replace=replace, inputs=inputs))
     return place
 

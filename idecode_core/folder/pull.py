@@ -117,7 +117,7 @@ def pull(
             )
         address = checked_address(source) if is_zip else web_folder(source, name)
     check_vouched(address, sha256)
-    folder = new_place(out or Path(name), replace)
+    folder = new_place(out or name, replace)
 
     def fill(new: Path) -> None:
         fetch = _fetch_zip if is_zip else _fetch_folder

@@ -102,7 +102,7 @@ def calibrate_folder(
     those that leave (`conformal.dirty`). `report` is called with (what is being done, how much of it is done, how much there is).
     """
     parent_folder, others = find_detector(detector), list(map(str, ood))
-    place = new_place(Path(out), replace, (source, parent_folder, *others))
+    place = new_place(out, replace, (source, parent_folder, *others))
     parent = load_detector(parent_folder, device, model=model, trust_program=trust_program)
     modality = parent.scorer.modality
     points, scanned = points_of(str(source), modality, data_root, report)

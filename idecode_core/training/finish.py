@@ -54,7 +54,7 @@ def train_recipe(
 ) -> tuple[Path, Detector | None]:
     """All that `idecode train RECIPE` does: the detector and its folder. Of several processes under torchrun only the first one
     gets a detector. `step`, with the run's folder and the number of epochs, gives what is called after each step."""
-    place, recipe, world = new_place(Path(out or name), replace), get_recipe(name), World.join()
+    place, recipe, world = new_place(out or name, replace), get_recipe(name), World.join()
     task = make_task(recipe, load_parts(recipe, data_root), device_of_process(device))
     epochs = epochs or recipe.epochs
     run = run_folder(RUNS, place.name, recipe_work(task, epochs))

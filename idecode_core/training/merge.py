@@ -224,7 +224,7 @@ def merge(
             f"Expected --weight once for each of the {len(members)} members, got {len(weights)}; add or leave out some."
         )
     chosen = [Member.parse(text, value) for text, value in zip(members, weights, strict=True)]
-    place = new_place(Path(out), replace, [member.folder for member in chosen])
+    place = new_place(out, replace, [member.folder for member in chosen])
     merged = build_merged(chosen, data_root=data_root, name=place.name, progress=report)
     save_detector(merged, place, selection_leak=selection_leak_of(chosen), replace=replace)
     write_card(place)

@@ -262,7 +262,7 @@ def plan_folder(
         raise SettingError(
             "--learn-from-ood learns from files that do not belong: name them with --ood, or leave it out."
         )
-    place = new_place(Path(out), replace, (source, *others))
+    place = new_place(out, replace, (source, *others))
     on = device_of_process(device)
     scanned = scan(source, "audio" if audio else "image", labels, report)  # type: ignore[arg-type]
     parts = split_user_files(scanned, seed)

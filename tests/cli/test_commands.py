@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+import typer
 from PIL import Image
 from sklearn.datasets import load_sample_image
 from small import random_images, read_scores, small_scorer
 from test_audio_scorer import make_scorer, sounds
 from test_experiments import tiny_scorer, write_detector
 
-from idecode_core.cli.app import main
+from idecode_core.cli.app import app, main
 from idecode_core.detector import Detector
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.place import new_place
@@ -153,9 +154,15 @@ def test_python_dash_m_runs_the_same_commands(files):
 
 def test_a_new_detectors_bare_name_lies_where_the_app_looks_and_a_path_where_it_says(monkeypatch, tmp_path):
     monkeypatch.setenv("IDECODE_CHECKPOINTS", str(tmp_path / "of the app"))
+    monkeypatch.chdir(tmp_path)
     assert new_place(Path("mine")) == tmp_path / "of the app" / "mine"
     assert new_place(Path("here/mine")) == Path("here/mine")
     assert new_place(CHECKPOINTS / "fashion-rotations", replace=True) == CHECKPOINTS / "fashion-rotations"
+    for text in ("./mine", "mine/"):
+        assert new_place(text) == Path("mine")
+        for name in ("train", "calibrate", "merge", "pull"):
+            command = typer.main.get_command(app).commands[name]
+            assert command.make_context(name, ["source", "--out", text]).params["out"] == tmp_path / "mine"
 
 
 @pytest.fixture
