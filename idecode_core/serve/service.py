@@ -290,7 +290,10 @@ def explain(error: Exception) -> tuple[int, str]:
         return 503, "Too many requests are under way already; try again in a moment."
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
-        return 422, f"{'.'.join(str(part) for part in first['loc'][1:])}: {first['msg']}."
+        name = ".".join(str(part) for part in first["loc"][1:])
+        if first["type"] == "extra_forbidden":
+            return 422, f"{name}: expected {', '.join(Asked.model_fields)}. Correct the name."
+        return 422, f"{name}: {first['msg']}, got {first['input']!s:.50}. Correct it, or leave it out."
     if isinstance(error, InputError | SettingError):
         return 422, str(error)
     if isinstance(error, IdecodeError):

@@ -144,17 +144,18 @@ def test_a_request_may_have_settings_of_its_own(service, detector):
 
 
 def test_all_errors_have_one_shape_and_the_request_s_id(service):
-    for path, status in (
-        ("/nowhere", 404),
-        ("/health", 405),
-        ("/detect?n=x", 422),
-        ("/detect?epsilon=2", 422),
-        ("/detect?epsilom=0.01", 422),  # ignored, the answer would be at another epsilon than was meant
-        ("/detect/many?aggregate=max", 422),
+    for path, status, words in (
+        ("/nowhere", 404, ""),
+        ("/health", 405, ""),
+        ("/detect?n=x", 422, "got x. Correct it"),
+        ("/detect?epsilon=2", 422, "less than 1, got 2. Correct it"),
+        # ignored, the answer would be at another epsilon than was meant
+        ("/detect?epsilom=0.01", 422, "epsilom: expected n, epsilon, delta, seed"),
+        ("/detect/many?aggregate=max", 422, "aggregate: expected n, epsilon"),
     ):
         found, answer = service.post(b"x", path, **{"X-Request-ID": "mine-7"})
         assert (found, {*answer}, answer["request_id"]) == (status, {"error", "request_id"}, "mine-7")
-        assert isinstance(answer["error"], str)
+        assert words in answer["error"]
     with urllib.request.urlopen(f"{service.address}/health", timeout=30) as answer:
         assert re.fullmatch("[0-9a-f]{32}", answer.headers["X-Request-ID"])
 
