@@ -7,6 +7,8 @@ from browser import settled, verdict, visit
 from playwright.sync_api import Browser, Locator, Page, expect
 
 FIRST_SCREENS = [(1400, 900), (1366, 768)]
+CUT = """all => all.flatMap(one => [one, ...one.querySelectorAll("*")]).filter(one => one.clientWidth
+  && one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== "visible").map(one => one.innerText)"""
 
 
 def bottom(locator: Locator) -> float:
@@ -82,6 +84,18 @@ def test_on_a_phone_the_bar_is_one_line_and_the_verdict_comes_before_the_gallery
         gallery = page.locator(".st-key-belonging").first.bounding_box()
         assert gallery is not None
         assert gallery["y"] > bottom(verdict(page))
+
+
+@pytest.mark.parametrize("width", [500, 768])
+def test_no_view_and_no_label_of_a_number_is_cut_where_there_is_little_room(
+    browser: Browser, app_url: str, width: int
+) -> None:
+    with visit(browser, width) as page:
+        for name, parts in (("evaluate", ".st-key-ev_view"), ("guarantee", "[data-testid=stMetricLabel]")):
+            page.goto(f"{app_url}/{name}")
+            expect(page.locator(parts).first).to_be_visible()
+            settled(page)
+            assert page.locator(parts).evaluate_all(CUT) == []
 
 
 @pytest.mark.parametrize("pause", [80, 700])  # one answer for all presses, and one for each, in milliseconds

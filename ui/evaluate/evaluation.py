@@ -43,7 +43,7 @@ def evaluation(source: Source) -> None:
     if st.session_state.get("ev_view", views[0]) not in views:
         st.session_state["ev_view"] = views[0]
     with left:
-        view = one_of("Look at", views, "ev_view", width="stretch")
+        view = one_of("Look at", views, "ev_view", width="stretch", wrap=True)
     labels = [score_set.label for score_set in source.ood_sets]
     if st.session_state.get("ev_set", labels[0]) not in labels:  # of another detector
         st.session_state["ev_set"] = labels[0]

@@ -110,6 +110,7 @@ BAR_STYLE = """
   [data-testid="stApp"]:has(.st-key-bar) [data-testid="stExpandSidebarButton"] { position: fixed; left: 0.1rem; top: 1rem; }
 }
 .st-key-verdict_first h2 { padding-top: 0; text-wrap: pretty; }
+[data-testid="stMetricLabel"] p { white-space: normal; }
 .st-key-bar [data-testid="stNumberInputStepDown"], .st-key-bar [data-testid="stNumberInputStepUp"] { display: none; }
 [data-testid="stPopoverBody"]:has(.st-key-menu_cards) { min-width: min(34rem, 92vw); }
 .st-key-menu_cards img { border-radius: 6px; image-rendering: pixelated; }
