@@ -1,12 +1,13 @@
 """What should be asked of networks that name the class, and how often? `python -m research.evidence_choice FOLDER...`
 
-Each network answers for x, for the quarter turns of x and its mirror image (distance) and for the draws that it was trained with: turned
-copies where it names turns, else small warps or `Views`.
+Each network answers for x, for x and its mirror image, for the quarter turns of both (distance) and for draws: turned copies where it
+names turns, else those that it was trained with, `Views` and `Windows`.
 Candidates read these answers, of one network or of several, whose ranks among half of the validation part are added up draw by draw as
 a merged detector does. Passes are those of all networks together. No OOD set of the tables, no calibration point, no test point.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 from itertools import combinations, product
 from pathlib import Path
@@ -27,10 +28,15 @@ from idecode_core.scorer import Vectors
 from idecode_core.scorers.distances import TURNS as QUARTERS
 from idecode_core.scorers.distances import TurnedMahalanobisOnce
 from idecode_core.scorers.merged import MergedScorer, merge_vectors
+from idecode_core.transforms import Views, Windows
 from research.development import development_sets, validation_images
 
 NS = (1, 2, 5)
-X, DISTANCE = "x", "distance"
+X, MIRRORED, DISTANCE = "x", "x mirrored", "distance"
+ALONE = {X: 1, MIRRORED: 2, DISTANCE: 2 * QUARTERS}
+"""What is asked without draws, and its passes."""
+UNDER = " under "
+VIEWS = {"views": Views(), "windows": Windows(shift=1 / 16)}
 TURNS = ("turn_and_label", "turn_and_mirrored_label")
 LARGE = 400
 """Sets of more pictures are thinned out by --quick."""
@@ -42,18 +48,26 @@ Row = tuple[str, int, list[float]]
 
 def answers(scorer: ImageScorer, distance: TurnedMahalanobisOnce, images: ImageSet) -> Answers:
     names = TURNS if scorer.model.config.outputs == RANGES + len(scorer.classes) else (scorer.base_ncm,)
-    of_x = -evidence(scorer.logits(images.x)).double().numpy()[:, None]
     drawn = scorer.score_under(names, images.x, n=max(NS), seed=0)
+    if scorer.model.config.outputs == len(scorer.classes):
+        for name, views in VIEWS.items():
+            under = replace(scorer, transforms=views, base_ncm="evidence")
+            drawn[f"evidence{UNDER}{name}"] = under.score(images.x, n=max(NS), seed=0)
+    x = scorer.logits(images.x)
+    pixels = scorer.preprocessing.resize(images.x)
+    both = (x + scorer.logits(np.ascontiguousarray(pixels[:, :, ::-1]))) / 2
     return {
-        X: of_x,
+        **{name: -evidence(said).double().numpy()[:, None] for name, said in ((X, x), (MIRRORED, both))},
         DISTANCE: distance.score(images.x).score_vectors,
         **{name: scored.score_vectors for name, scored in drawn.items()},
     }
 
 
 def passes(asked: str, n: int) -> int:
-    alone = {X: 1, DISTANCE: 2 * QUARTERS}
-    return alone[asked] if asked in alone else n + BASE_NCMS[asked].asks_x + BASE_NCMS[asked].mirrored
+    if asked in ALONE:
+        return ALONE[asked]
+    ncm = BASE_NCMS[asked.partition(UNDER)[0]]
+    return n + ncm.asks_x + ncm.mirrored
 
 
 def questions(asked: Answers) -> list[tuple[str, ...]]:
@@ -81,7 +95,7 @@ def rows_of(answers_of: dict[str, list[Answers]]) -> Iterator[Row]:
     ):
         for asked in product(*(questions(answers_of[name][0]) for name in names)):
             pairs = [(name, what) for name, both in zip(names, asked, strict=True) for what in both]
-            drawing = not {what for _, what in pairs} <= {X, DISTANCE}
+            drawing = not {what for _, what in pairs} <= ALONE.keys()
             for n in NS if drawing else NS[:1]:
                 members = [[draws(answer[what], n) for answer in answers_of[name]] for name, what in pairs]
                 inside, *outside = (list(parts) for parts in zip(*members, strict=True))

@@ -108,7 +108,7 @@ def merge(
     members: Annotated[
         list[str],
         typer.Argument(
-            help="Detector folders; FOLDER@BASE_NCM for another base NCM, FOLDER@energy or FOLDER@distance for x alone.",
+            help="Detector folders; FOLDER@BASE_NCM for another base NCM, FOLDER@energy, FOLDER@vim or FOLDER@distance for x alone.",
             show_default=False,
         ),
     ],

@@ -131,6 +131,12 @@ class ImageScorer(TakesPictures, NetworkScorer):
             )
         self.model.to(self.device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
 
+    @property
+    def together(self) -> int:
+        """Pictures that go through the network at once: fewer where it enlarges them, and on a processor so few that its caches
+        hold what the layers say."""
+        return VARIANTS_PER_BATCH // self.model.config.enlarge ** (3 if self.device.type == "cpu" else 2)
+
     def batches(
         self, base_ncms: Sequence[str], samples: Samples, n: int, seed: int
     ) -> Iterator[tuple[dict[str, Vectors], Tensor]]:
@@ -166,12 +172,12 @@ class ImageScorer(TakesPictures, NetworkScorer):
         z = reference = mirrored = None
         ncms = [BASE_NCMS[name] for name in base_ncms or [self.base_ncm]]
         if self.model.config.pair or any(ncm.asks_x for ncm in ncms):
-            z = in_pieces(self.model.encode, x, VARIANTS_PER_BATCH)  # once, for all m variants
+            z = in_pieces(self.model.encode, x, self.together)  # once, for all m variants
             reference = self.model.decode(z, z[:, None])[:, 0]
             if any(ncm.mirrored for ncm in ncms):
-                other = in_pieces(self.model.encode, x.flip(-1), VARIANTS_PER_BATCH)
+                other = in_pieces(self.model.encode, x.flip(-1), self.together)
                 mirrored = (reference + self.model.decode(other, other[:, None])[:, 0]) / 2
-        encoded = in_pieces(self.model.encode, gx.flatten(0, 1), VARIANTS_PER_BATCH)
+        encoded = in_pieces(self.model.encode, gx.flatten(0, 1), self.together)
         z_g = encoded.unflatten(0, gx.shape[:2])  # (batch, m, d)
         return Predicted(
             self.model.decode(z, z_g), reference, self.transforms.target(parameters), z_g, mirrored
@@ -183,7 +189,7 @@ class ImageScorer(TakesPictures, NetworkScorer):
         with torch.inference_mode():
             rows = [
                 self.model.decode(None, self.model.encode(self.tensor(chunk))[:, None])[:, 0].cpu()
-                for chunk in chunks(points, VARIANTS_PER_BATCH // 2)
+                for chunk in chunks(points, max(1, self.together // 2))
             ]
         return torch.cat(rows)[:, -len(self.classes) :]
 

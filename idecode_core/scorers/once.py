@@ -138,7 +138,8 @@ class OnceScorer(TakesPictures, ABC):
 
     @property
     def points_per_batch(self) -> int:
-        return max(1, PIXELS_PER_BATCH // self.preprocessing.size**2)
+        enlarged = self.model.config.enlarge if hasattr(self, "model") else 1
+        return max(1, PIXELS_PER_BATCH // (self.preprocessing.size**2 * enlarged**3))
 
     def score(
         self, samples: Samples, *, n: int = 1, seed: int = 0, progress: Progress | None = None

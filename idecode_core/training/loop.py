@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, conv_flop_count
 
 from idecode_core.errors import TrainingError
 from idecode_core.files import write_npz
@@ -131,11 +131,21 @@ def validate(task: Task, model: nn.Module) -> Tally:
     return tally
 
 
+def convolution_backward_flop(
+    grad_shape: Any, x_shape: Any, w_shape: Any, *rest: Any, out_shape: Any = None, **named: Any
+) -> int:
+    """Of both gradients of a convolution: each takes what the convolution took. Torch counts every channel against every other, also
+    where each channel has a filter of its own."""
+    transposed, output_mask = rest[4], rest[7]
+    return int(conv_flop_count(x_shape, w_shape, grad_shape, transposed=transposed) * sum(output_mask[:2]))
+
+
 def training_pflop(task: Task, epochs: int) -> float:
     """10^15 floating-point operations of all training steps: those of one step, as torch counts them (forward and backward;
     a multiplication and an addition are two), times how many there are. Validation is left out."""
     model = task.initialise().train()
-    with torch.random.fork_rng(), FlopCounterMode(display=False) as counter:
+    corrected = {torch.ops.aten.convolution_backward: convolution_backward_flop}
+    with torch.random.fork_rng(), FlopCounterMode(display=False, custom_mapping=corrected) as counter:
         loss, _ = task.loss(model, *next(iter(task.batches(0, World()))))
         loss.backward()
     return float(f"{counter.get_total_flops() * steps_per_epoch(task) * epochs / 1e15:.4g}")

@@ -28,7 +28,7 @@ from idecode_core.image.scorer import ImageScorer
 from idecode_core.ncm import BASE_NCMS
 from idecode_core.report.card import write_card
 from idecode_core.scorer import Progress, Scorer
-from idecode_core.scorers.distances import TurnedMahalanobisOnce
+from idecode_core.scorers.distances import TurnedMahalanobisOnce, ViM
 from idecode_core.scorers.logits import Energy
 from idecode_core.scorers.merged import MergedScorer
 from idecode_core.training.finish import N_MAX
@@ -45,9 +45,10 @@ Vectors = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Member:
-    """A trained detector's folder, the base NCM to read its model with ("" for its own), and its weight in the sum. Two ask its
-    network about x alone, however many draws there are: `energy` for its class, `distance` how far the features of its quarter
-    turns lie from those of the training set."""
+    """A trained detector's folder, the base NCM to read its model with ("" for its own), and its weight in the sum. Three ask its
+    network about x alone, however many draws there are: `energy` for its class, `vim` for its class and what its features have
+    that those of the training set have not, `distance` how far the features of its quarter turns lie from those of the training
+    set."""
 
     folder: Path
     base_ncm: str
@@ -57,8 +58,9 @@ class Member:
     def parse(text: str, weight: float = 1.0) -> "Member":
         """ "cifar10-invariance@label_cross_entropy", by name or folder; without "@" the detector's own base NCM."""
         folder, _, base_ncm = text.partition("@")
-        if base_ncm and base_ncm not in (*BASE_NCMS, Energy.kind, DISTANCE):
-            names = ", ".join((*BASE_NCMS, Energy.kind, DISTANCE))
+        known = (*BASE_NCMS, Energy.kind, ViM.kind, DISTANCE)
+        if base_ncm and base_ncm not in known:
+            names = ", ".join(known)
             raise SettingError(f"No base NCM is called {base_ncm!r}; expected one of {names}.")
         return Member(find_detector(folder), base_ncm, weight)
 
@@ -67,7 +69,7 @@ class Member:
         return f"{self.folder.name}@{self.base_ncm}" if self.base_ncm else self.folder.name
 
     def scorer(self, detector: Detector | None = None, training: Any = None) -> Scorer:
-        """The detector's scorer, under the member's base NCM; `distance` learns from `training`, the proper training set."""
+        """The detector's scorer, under the member's base NCM; `vim` and `distance` learn from `training`, the proper training set."""
         scorer: Any = (detector or load_detector(self.folder)).scorer
         if not self.base_ncm:
             return scorer  # type: ignore[no-any-return]
@@ -83,19 +85,19 @@ class Member:
                 )
             y = torch.from_numpy(training.y if scorer.classes else np.zeros_like(training.y))
             return TurnedMahalanobisOnce.fit(scorer, training.samples, y)
-        if self.base_ncm != Energy.kind:
+        if self.base_ncm not in (Energy.kind, ViM.kind):
             return changed(scorer, base_ncm=self.base_ncm)  # type: ignore[no-any-return]
         if not isinstance(scorer, ImageScorer) or BASE_NCMS[scorer.base_ncm].against == "g":
             raise SettingError(
-                f"{self.folder} has no network that names classes and nothing else, which @{Energy.kind} asks: leave out "
-                f"@{Energy.kind}."
+                f"{self.folder} has no network that names classes and nothing else, which @{self.base_ncm} asks: leave out "
+                f"@{self.base_ncm}."
             )
-        return Energy(
-            model=scorer.model,
-            preprocessing=scorer.preprocessing,
-            device=scorer.device,
-            classes=scorer.classes,
-        )
+        parts = {name: getattr(scorer, name) for name in ("model", "preprocessing", "device", "classes")}
+        energy = Energy(**parts)
+        if self.base_ncm == Energy.kind:
+            return energy
+        vim = ViM.fit(energy.encode(training.samples), torch.from_numpy(training.y), **parts)
+        return changed(vim, residual=vim.residual.half().float())  # stored in half the room
 
 
 def training_of(folder: Path) -> TrainingRecord:

@@ -211,10 +211,10 @@ _cifar10_joint_fast = replace(
     transforms=SharpRotations(per_draw="one"),
     base_ncm="turn_and_mirrored_label",
 )
-# A classifier that starts from ImageNet's weights (docs/pretrained.md). No other recipe of ours does but `cifar10-rotations-pretrained`.
+# A classifier that starts from ImageNet's weights (docs/pretrained.md): the network of cifar10-pretrained.
 _cifar10_imagenet = replace(
     _cifar10_evidence,
-    name="cifar10-pretrained",
+    name="cifar10-imagenet",
     shows=Pictures(
         ModelConfig(
             "efficientnet-lite0", outputs=10, mean=pretrained.MEAN, std=pretrained.STD, enlarge=3

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors import safe_open
 from scipy import stats
 from test_loop import ROTATIONS, tiny_images, tiny_task
 
@@ -12,8 +14,10 @@ from idecode_core.conformal.judge import judge
 from idecode_core.errors import SettingError
 from idecode_core.files import write_npz
 from idecode_core.folder.detector import load_detector, save_detector
+from idecode_core.folder.record import read_split
 from idecode_core.image.scorer import ImageScorer
 from idecode_core.models import ModelConfig
+from idecode_core.scorers.distances import principal
 from idecode_core.scorers.merged import MergedScorer, merge_vectors
 from idecode_core.training.finish import finish
 from idecode_core.training.loop import train
@@ -106,3 +110,41 @@ def test_energy_asks_a_members_network_for_the_class_of_x_alone_once_for_all_dra
     np.testing.assert_allclose(again.score_vectors(images, n=3), built.score_vectors(images, n=3), atol=1e-9)
     with pytest.raises(SettingError, match="names classes and nothing else"):
         Member.parse(str(root / "tiny@energy")).scorer()
+
+
+def test_vim_asks_a_members_network_about_x_alone_and_learns_from_the_proper_training_set(
+    root: Path, members: list[Member], tmp_path: Path
+) -> None:
+    """Computed by hand in NumPy, in double precision, from the features that the network gives."""
+    built = build_merged([members[2], Member.parse(str(root / "tiny-labels@vim"))], data_root=root, n_max=3)
+    images, split = tiny_images(), read_split(root / "tiny-labels")
+    plain = load_detector(root / "tiny-labels").scorer
+    assert isinstance(plain, ImageScorer)
+    assert isinstance(built.scorer, MergedScorer)
+
+    def features(x: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            return plain.model.encode(torch.from_numpy(x).permute(0, 3, 1, 2).float() / 255).double().numpy()
+
+    head = plain.model.head
+    assert isinstance(head, torch.nn.Linear)
+    w, b = head.weight.detach().double().numpy(), head.bias.detach().double().numpy()
+    origin = -np.linalg.pinv(w) @ b
+    known = features(images.x[split.proper])
+    values, vectors = np.linalg.eigh((known - origin).T @ (known - origin))
+    outside = vectors[:, np.argsort(values)][:, : known.shape[1] - principal(known.shape[1])]
+    alpha = (known @ w.T + b).max(axis=1).mean() / np.linalg.norm((known - origin) @ outside, axis=1).mean()
+    z = features(images.x[:4])
+    by_hand = alpha * np.linalg.norm((z - origin) @ outside, axis=1) - np.log(np.exp(z @ w.T + b).sum(axis=1))
+    vim = built.scorer.members[1]
+    found = vim.score(images.x[:4], n=3, seed=0).score_vectors
+    np.testing.assert_allclose(found, np.repeat(by_hand[:, None], 3, axis=1), rtol=5e-3, atol=5e-3)  # halves
+    save_detector(built, tmp_path / "merged")
+    again = load_detector(tmp_path / "merged")
+    np.testing.assert_allclose(
+        again.score_vectors(images.x[:4], n=3), built.score_vectors(images.x[:4], n=3), atol=1e-9
+    )
+    with safe_open(tmp_path / "merged" / "model.safetensors", framework="np") as file:
+        assert file.get_slice("member1.residual").get_dtype() == "F16"
+    with pytest.raises(SettingError, match="@vim asks"):
+        Member.parse(str(root / "tiny@vim")).scorer()

@@ -10,6 +10,7 @@ import torch
 from small import random_images, small_scorer
 from test_loop import CLASSIFIER, tiny_images
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from idecode_core.folder.record import read_training
 from idecode_core.image.features import unit_range
@@ -17,7 +18,7 @@ from idecode_core.models.backbones import Compact
 from idecode_core.ncm import BASE_NCMS, UNKNOWN
 from idecode_core.report.why import parts
 from idecode_core.training.finish import finish
-from idecode_core.training.loop import make_optimizer, train, training_pflop
+from idecode_core.training.loop import convolution_backward_flop, make_optimizer, train, training_pflop
 from idecode_core.training.parts import image_parts
 from idecode_core.training.recipe import Recipe
 from idecode_core.training.recipes import get_recipe
@@ -253,3 +254,13 @@ def test_labels_of_turned_pictures_teach_only_where_they_are_asked_for(upright: 
     other = torch.cat([y[:plain], 1 - y[plain:]])
     losses = [task.joint_loss(model, x, labels, keys)[0].item() for labels in (y, other)]
     assert (losses[0] == losses[1]) is upright
+
+
+def test_a_convolution_with_a_filter_per_channel_counts_each_channel_once() -> None:
+    """Backward, too: torch's own counter counts all channels against all, four times too many for the weights here."""
+    two = nn.Sequential(nn.Conv2d(3, 4, 1, bias=False), nn.Conv2d(4, 4, 3, padding=1, groups=4, bias=False))
+    corrected = {torch.ops.aten.convolution_backward: convolution_backward_flop}
+    with FlopCounterMode(display=False, custom_mapping=corrected) as counter:
+        two(torch.rand(2, 3, 6, 6)).sum().backward()
+    first, second = 2 * 2 * 36 * 3 * 4, 2 * 2 * 36 * 4 * 9
+    assert counter.get_total_flops() == 2 * first + 3 * second  # nobody asks for the gradient of x
