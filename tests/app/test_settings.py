@@ -1,9 +1,11 @@
 """Settings of the bar, Guarantee and Evaluate through AppTest: picture and sentence agree, links say what they get."""
 
 import tomllib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 from trust_pages import HOME, K, make_checkpoints, no_trouble, png
 from trust_pages import open_page as page
@@ -15,6 +17,7 @@ from idecode_core.files.names import ARCHIVE_BYTES, SCORES_BYTES
 from idecode_core.folder.shelf import ScoreSet, write_scores
 from idecode_core.folder.stored import open_stored
 from idecode_core.quality.methods import evaluate
+from ui.frame import settings
 
 CSV = "text/csv"
 LENIENT = 0.1  # the share by which test scores are raised below
@@ -239,3 +242,30 @@ def test_upload_limits_are_one_truth():
     app = page("evaluate", ev_source="My scores")
     assert f"up to {SCORES_BYTES // 2**20} MB each" in text(app)
     assert {box.proto.max_upload_size_mb for box in app.file_uploader} == {SCORES_BYTES // 2**20}
+
+
+class Rerun(Exception):
+    """In place of Streamlit's."""
+
+
+@pytest.mark.parametrize("script", ["app.py", "pages/inspect.py"])
+def test_a_visit_that_began_at_a_page_goes_through_the_app_though_another_visitor_did_so_before(
+    monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    """Streamlit's flag is one for all visitors: cleared by another one here. A page that is run for itself stays as it is."""
+
+    def rerun() -> None:
+        raise Rerun
+
+    monkeypatch.setattr(PagesManager, "uses_pages_directory", False)
+    monkeypatch.setattr(
+        settings, "get_script_run_ctx", lambda: SimpleNamespace(main_script_path=f"/here/{script}")
+    )
+    monkeypatch.setattr(settings.st, "session_state", {})
+    monkeypatch.setattr(settings.st, "rerun", rerun)
+    monkeypatch.setattr(settings.session, "take_token", lambda: None)
+    if script == "app.py":
+        with pytest.raises(Rerun):
+            settings.enter_by_app(has_bar=True)
+        settings.st.session_state["visit"] = 1  # app.py has run
+    settings.enter_by_app(has_bar=True)

@@ -7,10 +7,12 @@ Where a link asks for something that cannot be shown, a notice says so.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from idecode_core.conformal.calibration import AGGREGATES as KNOWN
 from idecode_core.conformal.settings import Settings
@@ -234,10 +236,12 @@ def enter_by_app(has_bar: bool = False) -> None:
     """Run app.py first when a link to one page is the first visit to a new server. A page without the bar of settings has its
     *Copy link* in the sidebar.
 
-    Until st.navigation has been called once, Streamlit takes a folder named pages/ for its older kind of app and
-    runs the page alone, without navigation and page settings.
+    Until st.navigation has been called once, Streamlit takes a folder named pages/ for its older kind of app and runs the page
+    alone, without navigation and page settings. Asked of this visit, since another one that came at the same moment may have called it
+    in between.
     """
-    if PagesManager.uses_pages_directory:
+    run = get_script_run_ctx()
+    if "visit" not in st.session_state and run is not None and Path(run.main_script_path).name == "app.py":
         PagesManager.uses_pages_directory = False
         st.rerun()
     session.take_token()
