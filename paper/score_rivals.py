@@ -96,6 +96,8 @@ RIVALS = {
 }
 RIVALS |= on_network("cifar10-joint", "joint")
 RIVALS |= on_network("cifar10-merged", "wide", "cifar10-joint-wide")
+RIVALS |= on_network("cifar10-pretrained", "pretrained", "cifar10-imagenet")
+RIVALS["vim-pretrained"] = Rival("ViM, imagenet", ViM, "cifar10-pretrained", member="cifar10-imagenet")
 """Name on the shelf of `rivals` -> what it is. Settings are the published ones; nothing was chosen here."""
 SPLIT_OF_MEMBER = "cifar10-joint"
 """The detector with the split that the members of merged ones were trained on."""

@@ -1,7 +1,8 @@
 """What should be asked of networks that name the class, and how often? `python -m research.evidence_choice FOLDER...`
 
-Each network answers for x, for x and its mirror image, for the quarter turns of both (distance) and for draws: turned copies where it
-names turns, else those that it was trained with, `Views` and `Windows`.
+Each network answers for x, for x and its mirror image and for draws. One that names turns is asked about turned copies, and how far the
+quarter turns of both lie from what was learned (distance); one that names classes alone about `Views`, `Windows` and the draws that it
+was trained with, and by ViM.
 Candidates read these answers, of one network or of several, whose ranks among half of the validation part are added up draw by draw as
 a merged detector does. Passes are those of all networks together. No OOD set of the tables, no calibration point, no test point.
 """
@@ -24,16 +25,18 @@ from idecode_core.image.sets import ImageSet, load_images
 from idecode_core.ncm import BASE_NCMS, RANGES, evidence
 from idecode_core.quality.metrics import auroc
 from idecode_core.report.tables import table
-from idecode_core.scorer import Vectors
+from idecode_core.scorer import Scored, Vectors
 from idecode_core.scorers.distances import TURNS as QUARTERS
-from idecode_core.scorers.distances import TurnedMahalanobisOnce
+from idecode_core.scorers.distances import TurnedMahalanobisOnce, ViM
+from idecode_core.scorers.logits import Energy
 from idecode_core.scorers.merged import MergedScorer, merge_vectors
+from idecode_core.scorers.once import OnceScorer
 from idecode_core.transforms import Views, Windows
 from research.development import development_sets, validation_images
 
 NS = (1, 2, 5)
-X, MIRRORED, DISTANCE = "x", "x mirrored", "distance"
-ALONE = {X: 1, MIRRORED: 2, DISTANCE: 2 * QUARTERS}
+X, MIRRORED, DISTANCE, VIM = "x", "x mirrored", "distance", "vim"
+ALONE = {X: 1, MIRRORED: 2, DISTANCE: 2 * QUARTERS, VIM: 1}
 """What is asked without draws, and its passes."""
 UNDER = " under "
 VIEWS = {"views": Views(), "windows": Windows(shift=1 / 16)}
@@ -46,10 +49,25 @@ Row = tuple[str, int, list[float]]
 """Name, passes, AUROC on each development set."""
 
 
-def answers(scorer: ImageScorer, distance: TurnedMahalanobisOnce, images: ImageSet) -> Answers:
-    names = TURNS if scorer.model.config.outputs == RANGES + len(scorer.classes) else (scorer.base_ncm,)
-    drawn = scorer.score_under(names, images.x, n=max(NS), seed=0)
-    if scorer.model.config.outputs == len(scorer.classes):
+def names_turns(scorer: ImageScorer) -> bool:
+    return scorer.model.config.outputs == RANGES + len(scorer.classes)
+
+
+def learned(scorer: ImageScorer, training: ImageSet) -> tuple[str, OnceScorer]:
+    """What the proper training set tells of a network: its name among the questions, and a scorer of x alone."""
+    y = torch.from_numpy(training.y)
+    if names_turns(scorer):
+        return DISTANCE, TurnedMahalanobisOnce.fit(scorer, training.x, y)
+    energy = Energy(model=scorer.model, preprocessing=scorer.preprocessing)
+    return VIM, ViM.fit(energy.encode(training.x), y, model=scorer.model, preprocessing=scorer.preprocessing)
+
+
+def answers(scorer: ImageScorer, others: tuple[str, OnceScorer], images: ImageSet) -> Answers:
+    names = TURNS if names_turns(scorer) else (scorer.base_ncm,)
+    drawn: dict[str, Scored] = {}
+    if scorer.transforms not in VIEWS.values():
+        drawn = scorer.score_under(names, images.x, n=max(NS), seed=0)
+    if not names_turns(scorer):
         for name, views in VIEWS.items():
             under = replace(scorer, transforms=views, base_ncm="evidence")
             drawn[f"evidence{UNDER}{name}"] = under.score(images.x, n=max(NS), seed=0)
@@ -58,7 +76,7 @@ def answers(scorer: ImageScorer, distance: TurnedMahalanobisOnce, images: ImageS
     both = (x + scorer.logits(np.ascontiguousarray(pixels[:, :, ::-1]))) / 2
     return {
         **{name: -evidence(said).double().numpy()[:, None] for name, said in ((X, x), (MIRRORED, both))},
-        DISTANCE: distance.score(images.x).score_vectors,
+        others[0]: others[1].score(images.x).score_vectors,
         **{name: scored.score_vectors for name, scored in drawn.items()},
     }
 
@@ -71,8 +89,9 @@ def passes(asked: str, n: int) -> int:
 
 
 def questions(asked: Answers) -> list[tuple[str, ...]]:
-    """What one network may be asked: one thing, or the distance too."""
-    return [(one,) for one in asked] + [(one, DISTANCE) for one in asked if one != DISTANCE]
+    """What one network may be asked: one thing, or what its training set tells too."""
+    (other,) = asked.keys() & {DISTANCE, VIM}
+    return [(one,) for one in asked] + [(one, other) for one in asked if one != other]
 
 
 def draws(vectors: Vectors, n: int) -> Vectors:
@@ -153,8 +172,8 @@ def main(
     training = load_images("cifar10-train", data_root).take(split.proper)
     for folder in folders:
         for name, scorer in networks(folder).items():
-            distance = TurnedMahalanobisOnce.fit(scorer, training.x, torch.from_numpy(training.y))
-            answers_of[name] = [answers(scorer, distance, images) for images in sets.values()]
+            others = learned(scorer, training)
+            answers_of[name] = [answers(scorer, others, images) for images in sets.values()]
     show(rows_of(answers_of), list(sets)[1:])
 
 

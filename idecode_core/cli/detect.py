@@ -48,7 +48,7 @@ def detect(
     \b
     Examples:
       python -m idecode_core detect photo.jpg
-      python -m idecode_core detect photos/ --detector cifar10-merged --n 20 --epsilon 0.01
+      python -m idecode_core detect photos/ --detector cifar10-pretrained --n 20 --epsilon 0.01
       python -m idecode_core detect *.png --json | jq 'select(.is_ood).file'
     """
     from idecode_core.conformal.settings import Settings

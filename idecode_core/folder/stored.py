@@ -51,6 +51,12 @@ CIFAR10_DETECTORS = (
 )
 
 
+def saw_imagenet(scorer: Mapping[str, Any]) -> bool:
+    """Whether a network of a scorer, or of a member, was trained on ImageNet before, so that no row from scratch compares with it."""
+    model = scorer.get("model") or scorer.get("own", {}).get("model") or {}
+    return model.get("backbone") == PRETRAINED or any(map(saw_imagenet, scorer.get("members", ())))
+
+
 @dataclass(frozen=True, eq=False)
 class Stored:
     """Everything in a detector folder but the weights."""
@@ -88,13 +94,7 @@ class Stored:
 
     @property
     def saw_imagenet(self) -> bool:
-        """Whether a network of it, or of a member, was trained on ImageNet before, so that no row from scratch compares with it."""
-
-        def saw(settings: Mapping[str, Any]) -> bool:
-            model = settings.get("model") or settings.get("own", {}).get("model") or {}
-            return model.get("backbone") == PRETRAINED or any(map(saw, settings.get("members", ())))
-
-        return saw(self.settings.scorer)
+        return saw_imagenet(self.settings.scorer)
 
     def scores_of(self, scorer: str) -> Scores:
         """What another scorer on the same network says of the same sets: SBP, or another base NCM."""

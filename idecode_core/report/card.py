@@ -12,7 +12,7 @@ from idecode_core.folder.detector import Writer
 from idecode_core.folder.record import TrainingRecord, kept_epoch, read_log, read_training
 from idecode_core.folder.settings import checkpoint_root, read_settings
 from idecode_core.folder.shelf import DRAWS_PER_RUN, RUNS, SBP, scorer_names
-from idecode_core.folder.stored import PRETRAINED, Stored, has_scores, open_stored
+from idecode_core.folder.stored import PRETRAINED, Stored, has_scores, open_stored, saw_imagenet
 from idecode_core.ncm import BASE_NCMS
 from idecode_core.plots.svg import learning_curve_svg
 from idecode_core.quality.methods import beside_softmax, evaluate_sets
@@ -99,6 +99,12 @@ LIMITS |= {  # of a user's own files: their numbers have intervals of their own
 """By dataset; else by modality."""
 
 
+AFTER_IMAGENET = (
+    "**The backbone, EfficientNet-Lite0, was trained on ImageNet before**, which has seen much of what is OOD here; do not compare the "
+    "numbers with those of models trained from scratch."
+)
+
+
 def describe_scorer(settings: Mapping[str, Any]) -> str:
     """What a scorer does, from config.json."""
     if settings["kind"] == "merged":
@@ -160,10 +166,7 @@ def describe_training(record: TrainingRecord) -> str:
         accuracy += f" (test set: {share(record.test_accuracy)})"
     origin = ""
     if settings["model"]["backbone"] == PRETRAINED:
-        origin = (
-            " **The backbone, EfficientNet-Lite0, was trained on ImageNet before**, which has seen much of what is OOD "
-            "here; do not compare the numbers with those of models trained from scratch."
-        )
+        origin = f" {AFTER_IMAGENET}"
     if start := settings.get("start_from", ""):
         origin += f" The backbone starts from that of `{Path(start).name}`, trained on the same points."
     return (
@@ -287,6 +290,11 @@ def card(folder: Path | str, result: UserResult | None = None) -> str:
             "See the dataset." if settings.dataset else "The files are yours.",
         ),
     }
+    if saw_imagenet(settings.scorer) and not training:  # else its training says so
+        sections["How it scores"] += f"\n\n{AFTER_IMAGENET}"
+        sections["Licence of the data"] += (
+            " The weights that training began with, EfficientNet-Lite0's (Tan and Le 2019, arXiv 1905.11946), are under the Apache License 2.0."
+        )
     parts = [f"## {title}\n\n{text.strip()}\n" for title, text in sections.items() if text]
     return "\n".join([f"# {settings.name}\n", *parts])
 

@@ -39,7 +39,7 @@ def test_the_app_opens_on_home_and_judges_a_bundled_picture() -> None:
     belongs, other = headlines(at)  # colour photographs first: a dog passes, and a house number does not
     assert "Not flagged" in belongs
     assert "[:material/flag: Flagged]" in other
-    assert at.session_state["detector"] == "cifar10-merged"
+    assert at.session_state["detector"] == "cifar10-pretrained"
     assert at.session_state["example_belonging"] == "cifar10-sample-60"
     assert at.session_state["example_foreign"] == "numbers-sample-0"
     assert "Runs on the" in texts(at)
@@ -158,9 +158,17 @@ def test_detectors_of_sounds_come_after_those_of_pictures_and_the_best_of_photog
         "cifar10-densenet": config,
         "cifar10-joint": config,
         "cifar10-merged": config,
+        "cifar10-pretrained": config,
         "spoken-digits": replace(config, modality="audio"),
     }
-    pictures = ["cifar10-merged", "fashion-rotations", "cifar10-joint", "cifar10-densenet", "b-picture"]
+    pictures = [
+        "cifar10-pretrained",
+        "fashion-rotations",
+        "cifar10-merged",
+        "cifar10-joint",
+        "cifar10-densenet",
+    ]
+    pictures.append("b-picture")
     assert in_order(configs) == [*pictures, "spoken-digits", "a-sound"]  # a WAV is offered the better one
 
 

@@ -50,7 +50,7 @@ ONLY_PARSED = {
     r"idecode (paper|reproduce) ": "hours, or writes RESULTS.md; tests/paper recomputes tables",
     r"idecode train [a-z0-9]+-[a-z0-9-]+\b(?!/)": "a recipe: hours; tests/training trains small ones",
     r"idecode train recordings/": "fits networks to sounds; tests/training/test_train_folder.py does",
-    r"idecode merge .*(cifar10-joint-wide|@distance)": "the line before needs minutes or hours; tests/core/test_merge.py",
+    r"idecode merge .*(cifar10-joint-wide|@distance|@vim)": "the line before needs minutes or hours; tests/core/test_merge.py",
     r"idecode evaluate": "1,500 pictures; tests/cli/test_cli_evaluate.py evaluates",
     r"idecode detect .*(--model |--trust-program)": "a network of the reader's; tests/cli/test_user_network_commands.py",
     r"idecode detect .*checkpoints/vim": "a rival that the line before fits; tests/paper fits it",
