@@ -140,7 +140,7 @@ def merge(
     k = made.calibration.k
     advice = f"\nTest it: python -m idecode_core evaluate --detector {place} --id FOLDER --ood FOLDER"
     inputs.told(
-        f"{place}: merged {len(members)} members, calibrated on {k:,} held-out {NOUNS[made.scorer.modality]}s. Use it with "
+        f"{place}: merged {len(members)} member{'' if len(members) == 1 else 's'}, calibrated on {k:,} held-out {NOUNS[made.scorer.modality]}s. Use it with "
         f"--detector {place}{'' if made.dataset else advice}",
         {"detector": str(place), "members": members, "k": k},
         as_json,

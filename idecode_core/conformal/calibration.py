@@ -96,10 +96,18 @@ def chosen_n(n: int | None, n_max: int, name: str) -> int:
         return min(USUAL_N, n_max)
     if not 1 <= n <= n_max:
         raise SettingError(
-            f"n must lie between 1 and {n_max}, the draws that {name} was calibrated with, got {n}. Calibrate again with a "
-            "larger n_max to use more draws."
+            f"n must lie between 1 and {n_max}, the draws that {name} was calibrated with, got {n}. {_another_n(n, n_max)}"
         )
     return n
+
+
+def _another_n(n: int, n_max: int) -> str:
+    """What to do about an n that cannot be."""
+    return (
+        "Calibrate again with a larger n_max to use more draws."
+        if n > n_max
+        else "Give a whole number from 1 on."
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,7 +160,7 @@ class Calibration:
         if not 1 <= n <= self.n_max:
             raise SettingError(
                 f"n must lie between 1 and {self.n_max}, the number of draws this calibration holds, got {n}. "
-                "Calibrate again with a larger n_max to use more draws."
+                f"{_another_n(n, self.n_max)}"
             )
         return aggregate_scores(self.score_vectors[:, :n], aggregate)
 

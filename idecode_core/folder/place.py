@@ -29,7 +29,7 @@ def new_place(out: Path | str, replace: bool = False, inputs: Iterable[Path | st
     place = Path(out)
     root = settings.checkpoint_root()
     home = settings.user_detectors() if root == settings.BUNDLED else root
-    check_name(place.name)
+    check_name(place.name or str(place))
     if str(out) == place.name:
         place = home / place
     check_writable(check_place(place, replace=replace, inputs=inputs))
@@ -47,7 +47,7 @@ def check_name(name: str) -> None:
 
 def check_place(folder: Path, *, replace: bool, inputs: Iterable[Path | str] = ()) -> Path:
     """The folder that a path leads to; an IdecodeError unless a detector can be put there and nothing else is lost."""
-    check_name(folder.name)
+    check_name(folder.name or str(folder))
     try:
         real = folder.resolve()
         kept = [(Path.cwd(), "the folder that you are in"), (Path.home(), "your home folder")]

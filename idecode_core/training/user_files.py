@@ -251,9 +251,12 @@ def classes_of(files: Sequence[UserFile], labels: Labels | None, source: str) ->
             for name, count in sorted(counts.items())
             if count < FEWEST_PER_CLASS
         ]
+        many = [
+            f"{count} files {f'of {name}' if name else 'in no subfolder'}" for name, count in counts.items()
+        ]
         raise InputError(
             f"{printable(source)}: --labels folders expects at least two subfolders with {FEWEST_PER_CLASS} files each and none "
-            f"beside them, got {_some(few or [f'{count} files of {name or chr(45)}' for name, count in counts.items()])}. "
+            f"beside them, got {_some(few or many)}. "
             "Use --labels none, or sort the files."
         )
     return tuple(sorted(counts))

@@ -1,6 +1,7 @@
 """The command line: exit statuses, tables for people, JSON for programs, one sentence per error."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,6 +19,7 @@ from test_experiments import tiny_scorer, write_detector
 
 from idecode_core.cli.app import app, main
 from idecode_core.detector import Detector
+from idecode_core.errors import SettingError
 from idecode_core.folder.detector import load_detector, save_detector
 from idecode_core.folder.place import new_place
 from idecode_core.folder.settings import CHECKPOINTS, read_settings
@@ -81,7 +83,8 @@ def test_reproduce_finds_the_projects_detectors_as_detect_does(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--n", 1000], "n must lie between 1 and"),
+        (["--n", 1000], "Calibrate again with a larger n_max"),
+        (["--n", 0], "got 0. Give a whole number from 1 on."),
         (["--epsilon", 2], "epsilon must lie"),
         (["--detector", "nothing"], "No detector is called nothing"),
         (["--aggregate", "median"], "aggregate must be one of"),
@@ -163,6 +166,9 @@ def test_a_new_detectors_bare_name_lies_where_the_app_looks_and_a_path_where_it_
         for name in ("train", "calibrate", "merge", "pull"):
             command = typer.main.get_command(app).commands[name]
             assert command.make_context(name, ["source", "--out", text]).params["out"] == tmp_path / "mine"
+    for text in (".", "/"):
+        with pytest.raises(SettingError, match=f"^'{re.escape(text)}' is not a detector's name"):
+            new_place(text)
 
 
 @pytest.fixture
@@ -298,6 +304,7 @@ def test_merge_makes_a_detector_that_can_be_scored_and_used(run, tiny_recipe, tm
     status, _, err = run("merge", *both, "--weight", 1, "--out", "own/third")
     assert status == 2
     assert "--weight once for each of the 2 members" in err
+    assert "merged 1 member, calibrated" in run("merge", both[0], "--out", "own/one")[1]
     assert run("merge", *both, "--out", "own/both")[0] == 2  # never overwritten by accident
 
 

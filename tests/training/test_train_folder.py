@@ -216,7 +216,7 @@ def test_own_detectors_of_one_folder_can_be_merged_and_others_not(run, own, smal
         (
             lambda folder: write_pictures(folder, random_images(50)),
             ("--labels", "folders"),
-            "--labels folders expects at least two subfolders",
+            "none beside them, got 50 files in no subfolder. Use",
         ),
         (lambda folder: write_pictures(folder, random_images(50)), ("--labels", "names"), "folders or none"),
         (lambda folder: write_pictures(folder, random_images(50)), ("--model", "best"), "No model is called 'best'"),
