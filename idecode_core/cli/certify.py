@@ -166,6 +166,8 @@ def certify(
     if out is not None:
         numbers = {None: None, False: 0, True: 1}
         write_text(out, csv_text([{**row, "is_ood": numbers[row["is_ood"]]} for row in rows]))
+        if not for_programs:
+            print(f"{out}: the rows of {test} with p_value and is_ood.")
     raise typer.Exit(SOME_FLAGGED if count else 0)
 
 

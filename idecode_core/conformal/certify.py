@@ -119,7 +119,8 @@ class Certified(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-le
             warnings.simplefilter("ignore", NothingFlaggedWarning)
             limit = self.threshold(self.epsilon, self.delta)
         if np.isinf(limit):
-            return f"No threshold keeps the rate at {self.epsilon:g} with {self.k:,} calibration scores: nothing is ever flagged."
+            scores = "score" if self.k == 1 else "scores"
+            return f"No threshold keeps the rate at {self.epsilon:g} with {self.k:,} calibration {scores}: nothing is ever flagged."
         side = "below" if self.larger_is == NORMAL else "above"
         share = f"at most {100 * self.epsilon:g} % of normal points are flagged"
         promise = (

@@ -85,7 +85,8 @@ class Table:
         if len(names) == 1 or len(usual) == 1:
             return usual[0] if usual else 0
         raise InputError(
-            f"{self.name}: has {len(names)} columns ({listed}). Say which one holds the scores, by its title or number."
+            f"{self.name}: has {len(names)} columns ({listed}). Say which one holds the scores, by its title or number "
+            "(--column on the command line)."
         )
 
     def _numbers(self, place: int, empty_is_nan: bool = False) -> NDArray[np.float64]:

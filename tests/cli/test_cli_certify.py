@@ -49,6 +49,7 @@ def test_p_values_and_verdicts_of_new_scores_are_written(files, capsys):
     assert exact <= shown < exact + 0.01  # as many digits as matter, rounded to the side that flags less
     assert not ((exact < NORMAL) & (shown >= NORMAL)).any()
     assert f"{int(table['is_ood'].sum())} of 30 new scores are flagged" in out
+    assert out.endswith(f"{files / 'p.csv'}: the rows of {files / 'new.csv'} with p_value and is_ood.\n")
 
 
 def test_the_table_keeps_its_rows_and_columns_and_a_row_without_a_score_has_no_verdict(files, capsys):
@@ -104,7 +105,9 @@ def test_a_wrong_sign_and_too_few_scores_are_said_and_do_not_stop_it(files, caps
     status, out, err = run(capsys, files / "normal.csv", "--epsilon", 0.001)
     assert status == 0
     assert "k of at least 1000" in err
-    assert "nothing is ever flagged" in out
+    assert "with 200 calibration scores: nothing is ever flagged" in out
+    (files / "one.csv").write_text("1.5\n")
+    assert "with 1 calibration score: nothing is ever flagged" in run(capsys, files / "one.csv")[1]
 
 
 @pytest.mark.parametrize(
@@ -115,12 +118,14 @@ def test_a_wrong_sign_and_too_few_scores_are_said_and_do_not_stop_it(files, caps
         (("normal.csv", "--epsilon", "2"), "epsilon must lie"),
         (("normal.csv", "--delta", "2"), "delta must lie"),
         (("normal.csv", "--column", "loss"), "has no column 'loss'"),
+        (("two.csv",), "by its title or number (--column"),
         (("bad.csv",), "1 of 3 scores are NaN"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_and_status_2(files, capsys, monkeypatch, arguments, words):
     monkeypatch.chdir(files)
     (files / "bad.csv").write_text("score\n1\nnan\n2\n")
+    (files / "two.csv").write_text("near,far\n1,2\n3,4\n")
     status, _, err = run(capsys, *arguments)
     assert status == 2
     assert words in err
