@@ -9,6 +9,7 @@ from idecode_core.conformal.groups import GroupRate, rates_by_group, reading
 from idecode_core.conformal.judge import Judgement
 from idecode_core.conformal.settings import Settings
 from idecode_core.errors import SettingError
+from idecode_core.files.names import printable
 from idecode_core.files.shown import Report, data_frame, progress_of
 from idecode_core.folder.record import parts_by_content, refuse_files_of
 from idecode_core.folder.settings import find_detector
@@ -126,6 +127,11 @@ def evaluate(
     """
     if (id_source is None) != (not ood):
         raise SettingError("Expected both --id and --ood, or neither (for stored scores); got one of them.")
+    if id_source is not None and Path(id_source).absolute() in (Path(name).absolute() for name in ood):
+        raise SettingError(
+            f"--id and --ood are both {printable(str(id_source))}: expected points that belong and others that do not. Name another "
+            "for one of them."
+        )
     if groups and (id_source is None or not any(Path(id_source).glob("*/"))):
         raise SettingError("--groups needs --id FOLDER with a subfolder for each group.")
     folder, settings = find_detector(detector), Settings(n, epsilon, delta, aggregate, seed)

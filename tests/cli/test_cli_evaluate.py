@@ -89,6 +89,9 @@ def test_evaluate_compares_two_folders(run, files, tmp_path):
     assert (row["id_points"], row["ood_points"]) == (40, 20)
     _, table, _ = run("evaluate", "--id", "good", "--ood", "strange", "--n", 2)
     assert f"{100 * row['auroc']:.1f}" in table
+    for same in ("good/", str(tmp_path / "good")):
+        status, _, err = run("evaluate", "--id", "good", "--ood", "strange", "--ood", same)
+        assert (status, "--id and --ood are both good" in err) == (2, True)
 
 
 def test_stored_scores_are_evaluated_without_torch(tmp_path):

@@ -1,6 +1,7 @@
 """A detector around somebody's own network, through every command: `--model module:function` and `--trust-program`."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -92,8 +93,9 @@ def test_detect_and_score_give_the_p_values_of_python(place, capsys, name):
 
 def test_evaluate_and_serve_take_the_network_too(place, capsys, monkeypatch):
     common = ("-d", "mine", "--device", "cpu", "--model", "mine_net:ready")
+    shutil.copytree(place / "photos", place / "the same")
     status, out, err = run(
-        capsys, "evaluate", "--id", "photos", "--ood", "photos", "--n", 2, "--json", *common
+        capsys, "evaluate", "--id", "photos", "--ood", "the same", "--n", 2, "--json", *common
     )
     assert status == 0, err
     assert json.loads(out)["auroc"] == 0.5
