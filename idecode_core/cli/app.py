@@ -132,8 +132,7 @@ Exit status:
   1    something is flagged (detect, judge, certify)
   2    an error, told in one sentence on stderr; other files went through
   130  stopped by Ctrl-C
-  141  nobody read the output to its end
-What a program should know: docs/commands.md""",
+  141  nobody read the output to its end""",
 )
 
 
