@@ -180,11 +180,9 @@ class BaseNCM:
 
 
 RIGHT_ANSWER = (
-    "how little the model believed in the right answer, -log of its share; 0 when it was sure of it"
+    "how little the model believed in the right answer, minus the log of its share; 0 when it was sure of it"
 )
-RIGHT_TURN = (
-    "how little the model believed in the right turn, a fifth of -log of its share; 0 when it was sure of it"
-)
+RIGHT_TURN = "how little the model believed in the right turn, minus a fifth of the log of its share; 0 when it was sure of it"
 MOVED_ANSWER = "how far the model's answer moved away from its answer for the untouched input"
 LESS_EVIDENCE = "how little speaks for the class of the untouched input; below 0 when much does"
 TURN_ERROR = "a fifth of the cross-entropy between M's answer and the rotation that was applied"
@@ -237,7 +235,7 @@ BASE_NCMS: dict[str, BaseNCM] = {
         label_cross_entropy,
         "x",
         "-log of the probability that M gives, on g(x), to the class that it names for x",
-        "how little the model still believes in the class of the untouched input, -log of its share",
+        "how little the model still believes in the class of the untouched input, minus the log of its share",
     ),
     "label_logit": BaseNCM(
         label_logit,
