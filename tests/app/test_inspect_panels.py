@@ -264,6 +264,15 @@ def test_the_parts_of_a_draw_are_bars_that_add_up_to_the_number_shown(detector) 
     assert "mean over the 4 variants" in shown
 
 
+@pytest.mark.parametrize(("index", "words"), [(15, "every single calibration draw."), (7, "99.9% of single")])
+def test_a_draw_is_stranger_than_all_others_only_where_it_is(detector, index: int, words: str) -> None:
+    strangest = detector.score_vectors([picture(index, "digits-sample")], n=5).max()
+    below = (detector.calibration.score_vectors < strangest).mean()
+    assert (below == 1) == words.startswith("every")
+    assert below > 0.9995  # which is 100.0 % as it would be rounded
+    assert f"stranger than {words}" in texts(inspect(sample=f"digits-sample-{index}"))
+
+
 def test_a_map_is_made_on_demand_and_is_in_the_report(detector, monkeypatch: pytest.MonkeyPatch) -> None:
     from ui.inspect import export
 

@@ -89,9 +89,13 @@ def explain(batch: Batch) -> None:
     chosen = chosen_draw(scores)
     variants, _ = grouped(batch)[chosen]
     share = places(detector.calibration, scores)[chosen]
-    st.markdown(
-        f"**Draw {chosen + 1}** scores **{scores[chosen]:.3g}**: stranger than {share:.1%} of single calibration draws."
+    # a share just below 1 is not to be read as all of them
+    than = (
+        "every single calibration draw"
+        if share == 1
+        else f"{min(share, 0.999):.1%} of single calibration draws"
     )
+    st.markdown(f"**Draw {chosen + 1}** scores **{scores[chosen]:.3g}**: stranger than {than}.")
     left, right = st.columns(2, gap="large")
     with left, st.container(key="chosen"):
         batch.look().modality.enlarge(detector, inspected, variants)
