@@ -317,10 +317,9 @@ class NetworkScorer(ABC):
         return words
 
     def settings(self) -> Settings:
-        config = self.model.config  # of sounds' networks, all fields are as old as the first detectors
         return {
             "kind": self.kind,
-            "model": config.settings() if hasattr(config, "settings") else asdict(config),
+            "model": self.model.config.settings(),
             "transforms": transform_settings(self.transforms),
             "base_ncm": self.base_ncm,
             self.input_field: asdict(getattr(self, self.input_field)),

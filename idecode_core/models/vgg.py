@@ -1,6 +1,7 @@
 """M for sounds: a VGG that names the class of a log-mel block (facts of the paper's public code)."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,10 @@ class VGGConfig:
     """Channels of each group of two convolutions."""
     stride: int = 1
     """Step of the first convolution; 2 makes the compact network for CPUs, at a quarter of the work."""
+
+    def settings(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
 
 
 class VGG(nn.Module):
