@@ -165,7 +165,7 @@ def test_a_file_that_went_costs_one_sentence_and_the_rest_is_shown(session):
 def test_what_is_on_the_page_can_be_kept_as_a_session(session):
     app = open_page("inspect")
     (name,) = [field for field in app.text_input if field.label == "Name of the session"]
-    assert name.value.startswith("cifar10-merged 20")
+    assert name.value.startswith("cifar10-pretrained 20")
     name.set_value("monday").run()
     _keep(app)
     assert any("There is a session monday already" in warning.value for warning in app.warning)

@@ -127,7 +127,7 @@ def test_back_goes_back_once_per_page_and_warns_of_nothing(app_url: str, visitor
     settled(visitor)
     entries = visitor.evaluate("history.length")
     for _ in range(2):
-        visitor.get_by_role("button", name="Draw before").click()
+        visitor.get_by_role("button", name="Draw after").click()
         settled(visitor)
     shown = visitor.url
     assert "draw=" in shown
