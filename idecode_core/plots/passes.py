@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import product
 
 import plotly.graph_objects as go
 
@@ -25,24 +26,31 @@ def auroc_against_passes(methods: Sequence[Costed]) -> go.Figure:
     most = max(method.passes for method in methods)
     steps = line([*x, most], [*y, y[-1]], "no method is above", color=CALIBRATION, width=1.5, dash="dash")
     traces = [steps | {"showlegend": True}]
-    for is_rival, (name, colour, symbol) in LOOKS.items():
-        shown = [method for method in methods if method.is_rival == is_rival]
+    for (is_rival, (name, colour, symbol)), imagenet in product(LOOKS.items(), (False, True)):
+        shown = [method for method in methods if (method.is_rival, method.imagenet) == (is_rival, imagenet)]
+        if imagenet:  # hollow: not to be compared with the others
+            name, symbol = f"{name}, after ImageNet", f"{symbol}-open"
+        if not shown:
+            continue
         told = "%{customdata[0]}<br>%{x:g} passes per picture<br>mean AUROC %{y:.1f}"
         marks = points(
             [method.passes for method in shown], [method.mean for method in shown], name, told,
-            color=colour, symbol=symbol, size=11,
+            color=colour, symbol=symbol, size=11, line={"width": 2, "color": colour} if imagenet else {},
         )  # fmt: skip
         traces.append(marks | {"customdata": [[method.title] for method in shown]})
-    look = {"yshift": 14, "xanchor": "left", "xshift": -6, "font": {"size": 12}}
-    # on a logarithmic axis a label stands at the power of ten
-    names = [text_at(method.title, math.log10(method.passes), method.mean, **look) for method in best]
+    look = {"xanchor": "left", "xshift": -6, "font": {"size": 12}}
+    # on a logarithmic axis a label stands at the power of ten; three rows, so that neighbours do not cover each other
+    names = [
+        text_at(method.title, math.log10(method.passes), method.mean, yshift=14 + 15 * (i % 3), **look)
+        for i, method in enumerate(best)
+    ]
     low = [method for method in methods if method.mean < FLOOR]
     if low:  # one method far below would press all others together; it is named in place of being drawn
         words = "below the axis: " + ", ".join(f"{method.title} {method.mean:.1f}" for method in low)
         names.append(text_at(words, 0.01, 0.02, xref="paper", yref="paper", xanchor="left"))
     top = max(method.mean for method in methods)
     layout = {
-        "yaxis": {"range": [min(FLOOR, top) if low else None, top + 2]},
+        "yaxis": {"range": [min(FLOOR, top) if low else None, top + 6]},
         "xaxis": {"type": "log", "tickvals": [1, 2, 5, 10, 20, 50, 100, 200]},
         "annotations": names,
         "margin": {"r": 90},

@@ -32,6 +32,8 @@ class Costed:
     passes: float
     is_rival: bool
     aurocs: dict[str, float]
+    imagenet: bool = False
+    """Whether its network was trained on ImageNet before."""
 
     @property
     def mean(self) -> float:
@@ -87,10 +89,11 @@ def front(methods: Sequence[T], cost: Callable[[T], float], value: Callable[[T],
 
 def costed_methods(root: Path | str) -> list[Costed]:
     """Every detector of CIFAR-10 with n = 1, 5 and 20 and every rival whose cost is known, on the OOD sets that all of them have."""
-    costs = read_costs(root)
+    costs, detectors = read_costs(root), open_all(root)
+    after_imagenet = {stored.name for stored in detectors if stored.saw_imagenet}
     measurements: list[tuple[str, Stored | Scores, int, Cost]] = [
         (f"iDECODe {stored.name.removeprefix('cifar10-')}, n={n}", stored, n, costs[stored.name][n])
-        for stored in open_all(root)
+        for stored in detectors
         for n in NS
         if n in costs.get(stored.name, {})
     ]
@@ -106,5 +109,7 @@ def costed_methods(root: Path | str) -> list[Costed]:
         sets = [ood for ood in stored.ood_sets if ood.name in names]
         evaluations = evaluate_sets(stored.calibration, stored.id_set, sets, n)
         aurocs = {ood.label: 100 * got.auroc.mean for ood, got in zip(sets, evaluations, strict=True)}
-        methods.append(Costed(title, work(cost), isinstance(stored, Scores), aurocs))
+        network = stored.about.network if isinstance(stored, Scores) else stored.name
+        imagenet = network in after_imagenet
+        methods.append(Costed(title, work(cost), isinstance(stored, Scores), aurocs, imagenet))
     return methods

@@ -134,7 +134,8 @@ def passes_view(selected: str) -> None:
     chart(auroc_against_passes(methods), key="ev_passes", alt=passes_words(methods))
     st.caption(
         "Up is better, left is cheaper. On the dashed steps no method is above at that many passes. Other methods look at the input "
-        "once, on networks of ours, named in brackets, and are calibrated as ours are. n in the bar moves nothing here: detectors "
+        "once, on networks of ours, named in brackets, and are calibrated as ours are. Hollow marks began with weights made on ImageNet, "
+        "full ones learned from CIFAR-10 alone: compare the two to choose a detector, not a method. n in the bar moves nothing here: detectors "
         f"are measured at n = {', '.join(map(str, NS[:-1]))} and {NS[-1]}."
     )
     lines = [
