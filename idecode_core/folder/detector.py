@@ -171,6 +171,8 @@ def load_detector(
     except CheckpointError:
         raise
     except (*DAMAGE, AttributeError) as error:
+        if isinstance(error.__cause__, ImportError):
+            raise  # its words name the package that is missing; the folder is sound
         raise CheckpointError(
             f"{folder}: config.json and model.safetensors do not fit each other ({reason(error)}). Use the folder as it "
             f"was saved."

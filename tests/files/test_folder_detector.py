@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,14 @@ def test_a_loaded_detector_gives_the_same_answer_bit_for_bit(name, tmp_path):
     assert [v.predicted for v in loaded.inspect(IMAGES[0], n=2).variants] == [
         v.predicted for v in detector.inspect(IMAGES[0], n=2).variants
     ]
+
+
+def test_a_package_that_is_not_installed_is_no_fault_of_the_folder(monkeypatch):
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(
+        SettingError, match=r"^The network efficientnet-lite0 needs the package timm.*pip install"
+    ):
+        load_detector(Path(__file__).parents[2] / "checkpoints" / "cifar10-pretrained")
 
 
 def test_a_device_that_is_not_there_is_no_fault_of_the_folder(folder):
