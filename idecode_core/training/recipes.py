@@ -215,16 +215,14 @@ _cifar10_joint_fast = replace(
 _cifar10_imagenet = replace(
     _cifar10_evidence,
     name="cifar10-imagenet",
-    shows=Pictures(
-        ModelConfig(
+    shows=replace(
+        _cifar10_evidence.shows,
+        model=ModelConfig(
             "efficientnet-lite0", outputs=10, mean=pretrained.MEAN, std=pretrained.STD, enlarge=3
         ),  # at 32 px its five strides leave a single position
-        "label",
-        alternate=True,
-        crop=3,
-        cutout=8,
-        transformed=0.0,
-        split_of="checkpoints/cifar10-invariance",  # so that it can be merged with the joint ones
+        feature_temperature=0.0,
+        identity=False,
+        bfloat16=False,
     ),
     epochs=8,
     batch=32,  # on a processor, larger ones no longer fit into its caches and take twice as long per picture
