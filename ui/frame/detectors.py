@@ -23,7 +23,7 @@ FIRST = ("cifar10-pretrained", DEFAULT_DETECTOR)
 """The ones to begin with: the best for photographs (the best mean over the OOD sets of RESULTS.md), else the one that comes with
 the installed package."""
 GOOD_FOR = {
-    "cifar10-pretrained": "began with ImageNet's weights: the best for photographs, and quick",
+    "cifar10-pretrained": "began with ImageNet's weights: the best for photographs",
     "cifar10-merged": "two networks as one, the best from scratch",
     "cifar10-joint": "two questions to one network, nearly as good and quicker",
     "cifar10-rotations": "asks by how much it was rotated, as in the paper",
